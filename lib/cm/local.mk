@@ -1,0 +1,16 @@
+if !SYSTEM_RDMACM
+# All of it is a convenience library, so that the tests can link it with the fake kernel.
+noinst_LTLIBRARIES += libevr_cm.la
+libevr_cm_la_SOURCES =
+libevr_cm_la_LIBADD = libevr_kern.la libevr_util.la
+
+cmlib_LTLIBRARIES += librdmacm.la
+librdmacm_la_SOURCES =
+librdmacm_la_LIBADD = libevr_cm.la $(VERBS_LIBS) $(NL_LIBS)
+librdmacm_la_LDFLAGS = $(AM_LDFLAGS) -version-info 4:0:3 -no-undefined \
+	-Wl,--version-script=$(top_srcdir)/lib/cm/librdmacm.map
+EXTRA_librdmacm_la_DEPENDENCIES = lib/cm/librdmacm.map
+cmpkgconfigdir = $(cmlibdir)/pkgconfig
+cmpkgconfig_DATA = lib/cm/librdmacm.pc
+EXTRA_DIST += lib/cm/librdmacm.map
+endif

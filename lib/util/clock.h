@@ -1,0 +1,9 @@
+/* The one clock of the libraries: monotonic, in microseconds. */
+#ifndef EVR_UTIL_CLOCK_H
+#define EVR_UTIL_CLOCK_H
+
+#include <stdint.h>
+
+uint64_t evr_clock_now_us(void);
+
+#endif

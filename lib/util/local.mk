@@ -1,0 +1,5 @@
+noinst_LTLIBRARIES += libevr_util.la
+libevr_util_la_SOURCES = \
+	lib/util/list.h \
+	lib/util/clock.c lib/util/clock.h \
+	lib/util/ptrmap.c lib/util/ptrmap.h

@@ -1,0 +1,10 @@
+include t/lint/local.mk
+if TESTS_ENABLED
+if !SYSTEM_RDMACM
+include t/fake/local.mk
+include t/unit/local.mk
+endif
+include t/conform/local.mk
+endif
+include t/guest/local.mk
+include t/interop/local.mk
