@@ -1,0 +1,215 @@
+/*
+ * evrdma_conn: a reliable connection, as a bufferevent is for TCP.
+ *
+ * Messages keep their borders: each send arrives in one receive buffer of the peer's.
+ */
+#ifndef EVRDMA_CONN_H
+#define EVRDMA_CONN_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include <evrdma/buf.h>
+#include <evrdma/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct evdns_base;
+struct rdma_cm_id;
+struct evrdma_base;
+struct evrdma_conn;
+struct evrdma_request;
+
+/*
+ * How a connection is made. Fill it with evrdma_conn_options_init(), then change what is to differ.
+ * The structure grows at its end only.
+ */
+struct evrdma_conn_options {
+	size_t size;                   /* set by evrdma_conn_options_init() */
+	int connect_timeout_ms;        /* 10000: from the call to ESTABLISHED, names and all */
+	int drain_timeout_ms;          /* 1000: how long to wait for flushed work at the end */
+	uint32_t send_depth;           /* 64: sends under way at once */
+	uint32_t recv_depth;           /* 64: receive buffers posted at once */
+	uint32_t low_water;            /* 0: WRITABLE comes when this many sends are free again;
+	                                  0 is a quarter of send_depth */
+	struct evrdma_pool *recv_pool; /* NULL: the caller posts its buffers with
+	                                  evrdma_conn_recv(). Otherwise recv_depth buffers of this
+	                                  pool are kept posted */
+	int port_space;                /* RDMA_PS_TCP (0x0106), or RDMA_PS_IB (0x013f) */
+	int tos;                       /* -1: not set; 0 to 255: type of service */
+	int ack_timeout;               /* -1: not set; 0 to 31: 4.096 us * 2^n for the peer's
+	                                  acknowledgement */
+	uint8_t retry_count;           /* 7: sends again when not acknowledged (0 to 7) */
+	uint8_t rnr_retry_count;       /* 7: sends again when the peer has no buffer posted (0 to 7,
+	                                  7 is for ever) */
+	uint8_t responder_resources;   /* 1: RDMA reads of the peer's under way at once */
+	uint8_t initiator_depth;       /* 1: RDMA reads of ours under way at once */
+	const void *private_data;      /* NULL: what travels with the connect or the accept; read
+	                                  when evrdma_conn_new() is called */
+	size_t private_data_len;       /* 0: at most 56 bytes with a connect over IPv4 and IPv6, 196
+	                                  with an accept; the peer sees it padded with zeroes */
+};
+
+void evrdma_conn_options_init_sized(struct evrdma_conn_options *options, size_t size);
+
+/* Fills the options with their defaults. Any thread. Since 0.1. */
+#define evrdma_conn_options_init(options)                                                          \
+	evrdma_conn_options_init_sized((options), sizeof(*(options)))
+
+/* What happened to a connection. */
+enum evrdma_conn_event {
+	/* Established: it can send. Receives may have come before. */
+	EVRDMA_CONN_CONNECTED,
+	/* The peer, or evrdma_conn_disconnect(), ended it. No send is taken any more. */
+	EVRDMA_CONN_DISCONNECTED,
+	/* It could not be made, or broke; the error says why. No send is taken any more. */
+	EVRDMA_CONN_ERROR,
+	/* After a send gave -EAGAIN: low_water sends are free again. */
+	EVRDMA_CONN_WRITABLE,
+	/* The last callback, after evrdma_conn_close(): the connection is freed when it returns. */
+	EVRDMA_CONN_CLOSED
+};
+
+/*
+ * error is NULL but for EVRDMA_CONN_ERROR, and lives until the callback returns. Either
+ * DISCONNECTED or ERROR comes, once; by then the library is releasing what the kernel holds for the
+ * connection, whatever the callback does. Close it, in the callback or later.
+ */
+typedef void (*evrdma_conn_event_cb)(struct evrdma_conn *conn, enum evrdma_conn_event event,
+	const struct evrdma_error *error, void *arg);
+
+/* A receive that is complete, or will never be. */
+struct evrdma_recv {
+	struct evrdma_buf *buf; /* the buffer; evrdma_buf_ref() keeps it past the callback */
+	void *data;             /* where the message is in it */
+	size_t len;             /* bytes of message */
+	int err;                /* 0, or why it failed: ECANCELED (the connection ended first),
+	                           EMSGSIZE (the message is larger than the buffer), EIO */
+	int wc_status;          /* enum ibv_wc_status */
+	int has_imm;            /* imm was sent along */
+	uint32_t imm;           /* in host order */
+	uint32_t src_qp;        /* datagrams: the sender's QP number */
+	const void *grh;        /* datagrams: the 40 bytes of struct ibv_grh, or NULL */
+};
+
+/*
+ * A message came. The library takes its reference back when the callback returns, and posts the
+ * buffer again when it came from recv_pool; while a buffer is held another one of the pool takes
+ * its place. Failed receives are reported only for buffers given with evrdma_conn_recv().
+ */
+typedef void (*evrdma_conn_recv_cb)(
+	struct evrdma_conn *conn, const struct evrdma_recv *recv, void *arg);
+
+/*
+ * A send is over, exactly once for each that was taken. error is NULL when the peer has the message
+ * (on iWARP: when it was handed to the transport), otherwise the message may have arrived or not:
+ * ECANCELED means that the connection ended first. buf is still valid.
+ */
+typedef void (*evrdma_conn_send_cb)(struct evrdma_conn *conn, struct evrdma_buf *buf,
+	const struct evrdma_error *error, void *arg);
+
+/*
+ * Makes a connection object; options may be NULL for the defaults and is not kept. Nothing is asked
+ * of the kernel yet. Returns NULL and sets errno: EINVAL (a value is out of range), ENOMEM, EPIPE
+ * (the base is being closed). Since 0.1.
+ */
+struct evrdma_conn *evrdma_conn_new(
+	struct evrdma_base *base, const struct evrdma_conn_options *options);
+
+/* Sets the callbacks; each may be NULL. One arg serves them all. Since 0.1. */
+void evrdma_conn_setcb(struct evrdma_conn *conn, evrdma_conn_recv_cb recv_cb,
+	evrdma_conn_event_cb event_cb, void *arg);
+
+/*
+ * Connects to dst, from src when that is not NULL. Both are copied. Ends in CONNECTED or in ERROR,
+ * within connect_timeout_ms: ETIMEDOUT (no answer), ECONNREFUSED (rejected: nobody listens, or the
+ * peer said no), ENETUNREACH/EHOSTUNREACH/ENODEV (no device leads there), and what verbs report.
+ * Returns 0; -EALREADY or -EISCONN when it was used before; -EAFNOSUPPORT for an address that is
+ * neither IPv4, IPv6 nor AF_IB; -EPIPE after close. Since 0.1.
+ */
+int evrdma_conn_connect(
+	struct evrdma_conn *conn, const struct sockaddr *src, const struct sockaddr *dst);
+
+/*
+ * The same by name, through the caller's evdns_base, which must live until CONNECTED or ERROR.
+ * family is AF_UNSPEC, AF_INET or AF_INET6; port is in host order. The addresses are tried in turn
+ * until one connects; the last one's error is reported. A name that is an address asks nobody.
+ * Returns as above, and -ENOMEM. Since 0.1.
+ */
+int evrdma_conn_connect_hostname(struct evrdma_conn *conn, struct evdns_base *evdns, int family,
+	const char *host, uint16_t port);
+
+/*
+ * Accepts a request. conn is new, and on the base that the request is on. The request is gone when
+ * 0 is returned. Ends in CONNECTED or ERROR, as a connect does.
+ * Returns 0, -EALREADY, -EISCONN, -EPIPE, or -EXDEV when the request is on another base. Since 0.1.
+ */
+int evrdma_conn_accept(struct evrdma_conn *conn, struct evrdma_request *request);
+
+/*
+ * Posts a buffer to receive into. Legal from the start; posted before the connection is there, it
+ * is ready before the peer can send. Its result comes to recv_cb, exactly once.
+ * Returns 0; -EAGAIN when recv_depth buffers are posted; -EINVAL with a recv_pool; -ENOTCONN when
+ * the connection has ended. Since 0.1.
+ */
+int evrdma_conn_recv(struct evrdma_conn *conn, struct evrdma_buf *buf);
+
+/*
+ * Sends the first len bytes of buf. cb may be NULL. Sends made in one turn of the loop go to the
+ * device together, at its end.
+ * Returns 0; -EAGAIN when send_depth sends are under way (WRITABLE follows); -ENOTCONN before
+ * CONNECTED and after the end; -EMSGSIZE when len is more than the buffer. Since 0.1.
+ */
+int evrdma_conn_send(struct evrdma_conn *conn, struct evrdma_buf *buf, size_t len,
+	evrdma_conn_send_cb cb, void *arg);
+
+/* How many more sends are taken now. Since 0.1. */
+uint32_t evrdma_conn_send_space(const struct evrdma_conn *conn);
+
+/*
+ * Ends an established connection in an orderly way: DISCONNECTED follows when the peer has answered,
+ * or ERROR with ETIMEDOUT after drain_timeout_ms. Sends under way may be cancelled: wait for them
+ * first. Returns 0, or -ENOTCONN. Since 0.1.
+ */
+int evrdma_conn_disconnect(struct evrdma_conn *conn);
+
+/*
+ * Moves the connection's CM events to another base on the same event_base. Its completions stay with
+ * the base it was made on. Costs one system call. Returns 0, -ENOTCONN (there is no id to move),
+ * -EXDEV (the other base has another event_base), -EPIPE (that base is being closed), or the
+ * kernel's error; then nothing was moved. Since 0.1.
+ */
+int evrdma_conn_migrate(struct evrdma_conn *conn, struct evrdma_base *base);
+
+/*
+ * Closes: what is under way is cancelled, the kernel's objects are destroyed in later turns of the
+ * loop, and then the CLOSED event comes, last, with the callbacks that are set. Legal in every
+ * callback and state; a second call changes nothing. NULL is fine. Since 0.1.
+ */
+void evrdma_conn_close(struct evrdma_conn *conn);
+
+/* The id underneath, NULL before there is one and after the end. It stays the library's. Since 0.1. */
+struct rdma_cm_id *evrdma_conn_get_cm_id(const struct evrdma_conn *conn);
+
+/* The base that the connection was made on. Since 0.1. */
+struct evrdma_base *evrdma_conn_get_base(const struct evrdma_conn *conn);
+
+/* The addresses, AF_UNSPEC while they are not known. They live as long as the object. Since 0.1. */
+const struct sockaddr *evrdma_conn_get_local_addr(const struct evrdma_conn *conn);
+const struct sockaddr *evrdma_conn_get_peer_addr(const struct evrdma_conn *conn);
+
+/*
+ * What the peer sent along with its accept, its connect, or its reject: NULL and 0 when there was
+ * nothing. It may be padded with zeroes, so a message must carry its own length. Lives as long as
+ * the object. Since 0.1.
+ */
+const void *evrdma_conn_get_private_data(const struct evrdma_conn *conn, size_t *len);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

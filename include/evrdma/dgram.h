@@ -1,0 +1,122 @@
+/* evrdma_dgram: an unreliable datagram endpoint; multicast groups are joined on it. */
+#ifndef EVRDMA_DGRAM_H
+#define EVRDMA_DGRAM_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include <evrdma/buf.h>
+#include <evrdma/conn.h>
+#include <evrdma/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct evrdma_dgram;
+struct evrdma_mcast;
+
+/* The bytes in front of every received datagram, which its buffer must have room for. */
+#define EVRDMA_DGRAM_HEADER_BYTES 40
+
+/* Flags of an endpoint. */
+#define EVRDMA_DGRAM_OPT_NO_LOOPBACK 0x1u /* own multicast datagrams do not come back; EOPNOTSUPP
+                                             from a device that cannot (rxe and siw cannot) */
+
+/* How an endpoint is made. Fill it with evrdma_dgram_options_init(); it grows at its end only. */
+struct evrdma_dgram_options {
+	size_t size;                   /* set by evrdma_dgram_options_init() */
+	int resolve_timeout_ms;        /* 2000: to find the device */
+	int drain_timeout_ms;          /* 1000: how long to wait for flushed work at the end */
+	uint32_t send_depth;           /* 64: sends under way at once */
+	uint32_t recv_depth;           /* 64: receive buffers posted at once; 0: none, it only sends */
+	uint32_t low_water;            /* 0: WRITABLE comes when this many sends are free again;
+	                                  0 is a quarter of send_depth */
+	struct evrdma_pool *recv_pool; /* NULL with recv_depth 0. Otherwise recv_depth buffers of this
+	                                  pool are kept posted, from READY on */
+	int port_space;                /* RDMA_PS_UDP (0x0111), or RDMA_PS_IPOIB (0x0002) */
+	unsigned flags;                /* EVRDMA_DGRAM_OPT_* */
+};
+
+void evrdma_dgram_options_init_sized(struct evrdma_dgram_options *options, size_t size);
+
+/* Fills the options with their defaults. Any thread. Since 0.1. */
+#define evrdma_dgram_options_init(options)                                                         \
+	evrdma_dgram_options_init_sized((options), sizeof(*(options)))
+
+enum evrdma_dgram_event {
+	/* The device is found and the QP is there: groups can be joined, the MTU is known. */
+	EVRDMA_DGRAM_READY,
+	/* It could not be made, or broke; the error says why. Comes once at most. */
+	EVRDMA_DGRAM_ERROR,
+	/* After a send gave -EAGAIN: low_water sends are free again. */
+	EVRDMA_DGRAM_WRITABLE,
+	/* The last callback, after evrdma_dgram_close(): freed when it returns. */
+	EVRDMA_DGRAM_CLOSED
+};
+
+/* error is NULL but for EVRDMA_DGRAM_ERROR, and lives until the callback returns. */
+typedef void (*evrdma_dgram_event_cb)(struct evrdma_dgram *dgram, enum evrdma_dgram_event event,
+	const struct evrdma_error *error, void *arg);
+
+/* A datagram came; recv->data is behind the header. The buffer's rules are those of a connection's. */
+typedef void (*evrdma_dgram_recv_cb)(
+	struct evrdma_dgram *dgram, const struct evrdma_recv *recv, void *arg);
+
+/* A send is over, exactly once for each that was taken. error is NULL when it left. */
+typedef void (*evrdma_dgram_send_cb)(struct evrdma_dgram *dgram, struct evrdma_buf *buf,
+	const struct evrdma_error *error, void *arg);
+
+/*
+ * Makes an endpoint; options may be NULL (which only sends) and is not kept. Returns NULL and sets
+ * errno: EINVAL (a value is out of range, or recv_depth without recv_pool), ENOMEM, EPIPE (the base
+ * is being closed). Since 0.1.
+ */
+struct evrdma_dgram *evrdma_dgram_new(
+	struct evrdma_base *base, const struct evrdma_dgram_options *options);
+
+/* Sets the callbacks; each may be NULL. One arg serves them all. Since 0.1. */
+void evrdma_dgram_setcb(struct evrdma_dgram *dgram, evrdma_dgram_recv_cb recv_cb,
+	evrdma_dgram_event_cb event_cb, void *arg);
+
+/*
+ * Finds the device: the one that has the address src, or the one that leads to dst (a multicast
+ * group, say). Either may be NULL, not both; with both, dst is looked for from src. Copied. Ends in READY or ERROR:
+ * EADDRNOTAVAIL (src is not ours), ENODEV (no RDMA device), ETIMEDOUT, what verbs report.
+ * Returns 0; -EINVAL with neither; -EALREADY when it was called before; -EAFNOSUPPORT; -EPIPE.
+ * Since 0.1.
+ */
+int evrdma_dgram_open(
+	struct evrdma_dgram *dgram, const struct sockaddr *src, const struct sockaddr *dst);
+
+/* The largest datagram in bytes, 0 before READY. Since 0.1. */
+size_t evrdma_dgram_get_mtu(const struct evrdma_dgram *dgram);
+
+/* The QP number, which receivers see as the sender's; 0 before READY. Since 0.1. */
+uint32_t evrdma_dgram_get_qp_num(const struct evrdma_dgram *dgram);
+
+/*
+ * Sends the first len bytes of buf to a group that was joined on this endpoint, with imm (host
+ * order) when that is not NULL. cb may be NULL.
+ * Returns 0; -EAGAIN when send_depth sends are under way (WRITABLE follows); -EMSGSIZE when len is
+ * more than the MTU or the buffer; -ENOTCONN before the group's JOINED and after its end;
+ * -EXDEV for a group of another endpoint. Since 0.1.
+ */
+int evrdma_dgram_send(struct evrdma_dgram *dgram, struct evrdma_mcast *group,
+	struct evrdma_buf *buf, size_t len, const uint32_t *imm, evrdma_dgram_send_cb cb, void *arg);
+
+/*
+ * Closes: its groups are left and closed first, each with its CLOSED event, then the endpoint.
+ * Legal in every callback; a second call changes nothing. NULL is fine. Since 0.1.
+ */
+void evrdma_dgram_close(struct evrdma_dgram *dgram);
+
+/* The id underneath, NULL before open and after the end. It stays the library's. Since 0.1. */
+struct rdma_cm_id *evrdma_dgram_get_cm_id(const struct evrdma_dgram *dgram);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,130 @@
+/*
+ * evrdma_listener: waits for connection requests, as an evconnlistener does.
+ * evrdma_request: one such request, to be accepted or rejected now or later.
+ */
+#ifndef EVRDMA_LISTENER_H
+#define EVRDMA_LISTENER_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include <evrdma/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rdma_cm_id;
+struct evrdma_base;
+struct evrdma_listener;
+struct evrdma_request;
+
+/* How a listener is made. Fill it with evrdma_listener_options_init(); it grows at its end only. */
+struct evrdma_listener_options {
+	size_t size;     /* set by evrdma_listener_options_init() */
+	int backlog;     /* 0: the system's limit (net.rdma_ucm.max_backlog) */
+	int port_space;  /* RDMA_PS_TCP (0x0106), or RDMA_PS_IB (0x013f) */
+	int reuse_addr;  /* 0; 1: the address may be in use by another listener that says so too */
+	int v6_only;     /* 0; 1: an IPv6 wildcard takes no IPv4 */
+	int ack_timeout; /* -1: not set; 0 to 31, for the connections that come of it */
+};
+
+void evrdma_listener_options_init_sized(struct evrdma_listener_options *options, size_t size);
+
+/* Fills the options with their defaults. Any thread. Since 0.1. */
+#define evrdma_listener_options_init(options)                                                      \
+	evrdma_listener_options_init_sized((options), sizeof(*(options)))
+
+/*
+ * A request came. It is the callback's, until it is accepted with evrdma_conn_accept(), rejected,
+ * or moved to another base; that can be done later. What is still pending when its base is closed
+ * is rejected.
+ */
+typedef void (*evrdma_listener_request_cb)(
+	struct evrdma_listener *listener, struct evrdma_request *request, void *arg);
+
+enum evrdma_listener_event {
+	/* It cannot go on: the device of its address was removed (ENODEV). Close it. */
+	EVRDMA_LISTENER_ERROR,
+	/* The last callback, after evrdma_listener_close(): freed when it returns. */
+	EVRDMA_LISTENER_CLOSED
+};
+
+/* error is NULL but for EVRDMA_LISTENER_ERROR, and lives until the callback returns. */
+typedef void (*evrdma_listener_event_cb)(struct evrdma_listener *listener,
+	enum evrdma_listener_event event, const struct evrdma_error *error, void *arg);
+
+/*
+ * Listens on addr: an address of a device, or a wildcard for all devices that are there and will
+ * come. Costs a few system calls, and the opening of the device for an address not yet used.
+ * options may be NULL. Requests come to request_cb from the loop.
+ * Returns NULL and sets errno: EADDRINUSE, EADDRNOTAVAIL, ENODEV (the address is on no RDMA
+ * device), EACCES (a port below 1024), EAFNOSUPPORT, EINVAL, ENOMEM, EPIPE (the base is being
+ * closed). Since 0.1.
+ */
+struct evrdma_listener *evrdma_listener_new(struct evrdma_base *base, const struct sockaddr *addr,
+	const struct evrdma_listener_options *options, evrdma_listener_request_cb request_cb, void *arg);
+
+/* Sets the callback for what else happens to the listener. It gets the arg of new. Since 0.1. */
+void evrdma_listener_set_event_cb(struct evrdma_listener *listener, evrdma_listener_event_cb cb);
+
+/*
+ * While disabled, requests wait (their peers' own deadlines run on) and come when it is enabled
+ * again, from the loop. A new listener is enabled. Since 0.1.
+ */
+void evrdma_listener_enable(struct evrdma_listener *listener);
+void evrdma_listener_disable(struct evrdma_listener *listener);
+
+/* The port it listens on, in host order. Since 0.1. */
+uint16_t evrdma_listener_get_port(const struct evrdma_listener *listener);
+
+/* The id underneath, NULL after the end. It stays the library's. Since 0.1. */
+struct rdma_cm_id *evrdma_listener_get_cm_id(const struct evrdma_listener *listener);
+
+/*
+ * Closes: no request comes any more; those that were handed out stay as they are. The CLOSED event
+ * comes later, last. Legal in every callback; a second call changes nothing. NULL is fine. Since 0.1.
+ */
+void evrdma_listener_close(struct evrdma_listener *listener);
+
+/*
+ * What the peer sent along, NULL and 0 for nothing. It may be padded with zeroes. Lives as long as
+ * the request. Since 0.1.
+ */
+const void *evrdma_request_get_private_data(const struct evrdma_request *request, size_t *len);
+
+/* The id of the request; it stays the library's. Since 0.1. */
+struct rdma_cm_id *evrdma_request_get_cm_id(const struct evrdma_request *request);
+
+/* The peer's address. Lives as long as the request. Since 0.1. */
+const struct sockaddr *evrdma_request_get_peer_addr(const struct evrdma_request *request);
+
+/* The base that the request is on. Since 0.1. */
+struct evrdma_base *evrdma_request_get_base(const struct evrdma_request *request);
+
+/*
+ * Rejects, with up to 148 bytes of private data, and frees the request. A peer that has gone
+ * meanwhile is no error. Returns 0, or -EINVAL (then it is still pending) for too much data.
+ * Since 0.1.
+ */
+int evrdma_request_reject(struct evrdma_request *request, const void *data, size_t len);
+
+typedef void (*evrdma_request_cb)(struct evrdma_request *request, void *arg);
+
+/*
+ * Hands the request to another base, which may be run by another thread. When 0 is returned it no
+ * longer belongs to the caller's thread, and cb runs on the other base's thread as the request's
+ * new owner. If that base is closed before, the request is rejected and cb does not run; the caller
+ * makes sure that it is not freed during the call. Costs one system call.
+ * Returns 0, -EPIPE (the other base is being closed), -ENOMEM, or the kernel's error; then the
+ * request is where it was. Since 0.1.
+ */
+int evrdma_request_move(struct evrdma_request *request, struct evrdma_base *base,
+	evrdma_request_cb cb, void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
