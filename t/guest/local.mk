@@ -4,6 +4,7 @@ GUEST_TESTS = t/guest/smoke.sh
 GUEST2_TESTS = t/guest/net.sh
 
 GUEST_FILES = \
+	t/guest/README \
 	t/guest/boot.sh t/guest/eth0.sh t/guest/fetch t/guest/host.sh t/guest/init t/guest/inside \
 	t/guest/lib.sh t/guest/many t/guest/net.sh t/guest/run t/guest/run2 t/guest/smoke.sh \
 	t/guest/suite t/guest/tap.awk
@@ -18,9 +19,12 @@ check-guest: all
 	cat t/guest/log/one/count t/guest/log/two/count; \
 	test $$one -eq 0 && test $$two -eq 0
 
-clean-guest:
-	rm -rf t/guest/log t/guest/cache
-
 clean-local: clean-guest
+clean-guest:
+	rm -rf t/guest/log
 
-.PHONY: check-guest clean-guest
+distclean-local: distclean-guest
+distclean-guest:
+	rm -rf t/guest/cache
+
+.PHONY: check-guest clean-guest distclean-guest
