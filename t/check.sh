@@ -1,0 +1,153 @@
+#!/bin/sh
+# The gate: installs what is missing, builds in every way and runs every test, on this machine and
+# on a real kernel. Ends with one line, `N passed, N failed, N skipped`, and with 0 only when nothing
+# failed, nothing was skipped, and there were at least as many cells as t/cells records.
+#
+#	t/check.sh               everything
+#	t/check.sh STAGE...      some of: sanitizers normal system dist guest guest-sanitizers
+#
+# Build trees and logs stay in build-check/, so that a second run is quick.
+set -eu
+cd "$(dirname "$0")/.."
+top=$PWD
+work=$top/build-check
+stages='sanitizers normal system dist guest guest-sanitizers'
+passed=0 failed=0 skipped=0 built=
+export EVR_GUEST_CACHE="${EVR_GUEST_CACHE:-$work/guest-cache}"
+unset MAKEFLAGS MFLAGS MAKELEVEL top_srcdir top_builddir
+
+say() { echo "check: $*"; }
+
+# count PASSED FAILED SKIPPED
+count() {
+	passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+
+# step NAME COMMAND...: one cell; the output goes to a log, shown when it fails.
+step() {
+	name=$1
+	log=$work/log/$(echo "$name" | tr ' /' '__').log
+	shift
+	since=$(date +%s)
+	if "$@" >"$log" 2>&1 </dev/null; then
+		count 1 0 0
+		say "ok - $name ($(($(date +%s) - since)) s)"
+	else
+		count 0 1 0
+		say "not ok - $name ($(($(date +%s) - since)) s), the end of $log:"
+		tail -n 60 "$log"
+		return 1
+	fi
+}
+
+# --- stages ------------------------------------------------------------------
+
+# configure TREE [OPTION]...: again only when configure or the options changed.
+configure() {
+	tree=$work/$1
+	shift
+	mkdir -p "$tree"
+	if [ "$(cat "$tree/.options" 2>/dev/null)" != "$*" ] || [ ! -f "$tree/Makefile" ]; then
+		(cd "$tree" && "$top/configure" "$@" && echo "$*" >.options)
+	fi
+}
+
+in_tree() {
+	tree=$work/$1
+	shift
+	(cd "$tree" && "$@")
+}
+
+# build TREE [OPTION]...: once in a run.
+build() {
+	case " $built " in *" $1 "*) return 0 ;; esac
+	step "$1: configure" configure "$@" --enable-werror || return 1
+	step "$1: build" in_tree "$1" make -j"$(nproc)" || return 1
+	built="$built $1"
+}
+
+# Every cell of `make check`, from the .trs files of automake's driver; the failed ones by name.
+count_trs() {
+	find "$work/$1" -name '*.trs' -exec cat {} + >"$work/log/$1.trs"
+	sed -n 's/^:test-result: \(FAIL\|ERROR\|XPASS\|SKIP\)/check: &/p' "$work/log/$1.trs"
+	# shellcheck disable=SC2046 # three numbers
+	count $(awk '
+		/^:test-result: (PASS|XFAIL)/ { p++ }
+		/^:test-result: (FAIL|ERROR|XPASS)/ { f++ }
+		/^:test-result: SKIP/ { s++ }
+		END { print p + 0, f + 0, s + 0 }' "$work/log/$1.trs")
+}
+
+make_check() {
+	before=$((passed + failed + skipped))
+	find "$work/$1" -name '*.trs' -exec rm -f {} +
+	step "$1: make check" in_tree "$1" make -j"$(nproc)" check || :
+	count_trs "$1"
+	say "$1: $((passed + failed + skipped - before)) cells"
+}
+
+# The cells come by name from the harness itself; each suite leaves its count.
+make_check_guest() {
+	since=$(date +%s) before=$failed
+	rm -rf "$work/$1/t/guest/log"
+	in_tree "$1" make check-guest </dev/null && status=0 || status=$?
+	for f in "$work/$1"/t/guest/log/*/count; do
+		# shellcheck disable=SC2046 # three numbers
+		[ ! -f "$f" ] || count $(tr -cd '0-9 ' <"$f")
+	done
+	[ $status -eq 0 ] || [ "$failed" -gt "$before" ] || count 0 1 0
+	say "$1: make check-guest took $(($(date +%s) - since)) s, status $status"
+}
+
+stage() {
+	case $1 in
+	sanitizers) build sanitizers --enable-sanitizers && make_check sanitizers ;;
+	normal) build normal && make_check normal ;;
+	system) build system --with-system-librdmacm && make_check system ;;
+	dist) build normal && step "normal: make distcheck" in_tree normal make distcheck ;;
+	guest) build normal && make_check_guest normal ;;
+	guest-sanitizers) build sanitizers --enable-sanitizers && make_check_guest sanitizers ;;
+	*) say "no such stage: $1 (there are: $stages)"; exit 2 ;;
+	esac || :
+}
+
+# --- the run -----------------------------------------------------------------
+
+bootstrap() {
+	[ ! -f "$top/config.status" ] || {
+		echo "the checkout itself is configured: run make distclean there first"
+		return 1
+	}
+	[ -z "$(find configure.ac Makefile.am m4 -newer configure 2>&1)" ] || autoreconf -fi
+}
+
+# Fewer cells than there were is a test that silently went away.
+check_cells() {
+	total=$((passed + failed + skipped))
+	recorded=$(cat t/cells)
+	if [ "$total" -ge "$recorded" ]; then
+		say "ok - $total cells, $recorded recorded"
+	else
+		count 0 1 0
+		say "not ok - $total cells, but t/cells records $recorded"
+	fi
+}
+
+finish() {
+	trap - EXIT
+	[ "$1" -eq 0 ] || count 0 1 0
+	echo "$passed passed, $failed failed, $skipped skipped"
+	[ "$passed" -gt 0 ] && [ "$failed" -eq 0 ] && [ "$skipped" -eq 0 ]
+	exit $?
+}
+
+trap 'finish $?' EXIT
+trap 'exit 130' INT TERM HUP
+mkdir -p "$work/log"
+begin=$(date +%s)
+step "set-up" t/setup.sh
+step "autoreconf" bootstrap
+step "the guest's kernel" t/guest/fetch
+for s in ${*:-$stages}; do stage "$s"; done
+[ $# -gt 0 ] || check_cells
+say "$(($(date +%s) - begin)) s in all"

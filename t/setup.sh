@@ -1,0 +1,69 @@
+#!/bin/sh
+# Installs what is missing to build, test and show evrdma on Debian or Ubuntu, as root or through
+# sudo, and does nothing when nothing is missing. Elsewhere it names the packages and fails, unless
+# EVR_SETUP=no says that everything is there.
+#
+#	t/setup.sh           all of it
+#	t/setup.sh update    only fetches new package lists
+set -eu
+
+build='gcc make autoconf automake libtool pkg-config libibverbs-dev libevent-dev libnl-3-dev check'
+tests='librdmacm-dev rdmacm-utils ibverbs-providers ibverbs-utils rdma-core iproute2 mandoc valgrind
+	strace'
+guest='qemu-system-x86 busybox-static cpio kmod xz-utils zstd libelf-dev'
+packages="$build $tests $guest"
+
+die() { echo "setup: $*" >&2; exit 1; }
+
+missing() {
+	# shellcheck disable=SC2086 # a list of words
+	dpkg-query -W -f '${Package} ${db:Status-Abbrev}\n' $packages 2>/dev/null |
+		awk -v want="$packages" '
+			$2 == "ii" { have[$1] = 1 }
+			END {
+				n = split(want, w)
+				for (i = 1; i <= n; i++)
+					if (!(w[i] in have))
+						print w[i]
+			}'
+}
+
+as_root() {
+	if [ "$(id -u)" -eq 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null; then
+		sudo "$@"
+	else
+		die "needs root or sudo for: $*"
+	fi
+}
+
+apt_get() {
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Dpkg::Use-Pty=0 "$@" </dev/null
+}
+
+# The package lists may be missing or too old for the archive: once more with new ones.
+install() {
+	echo "setup: installing $*"
+	apt_get install --no-install-recommends "$@" 2>/dev/null && return
+	apt_get update
+	apt_get install --no-install-recommends "$@" || die "could not install: $*"
+}
+
+setup() {
+	[ "${EVR_SETUP:-}" != no ] || exit 0
+	if ! command -v apt-get >/dev/null; then
+		echo "setup: installs packages on Debian and Ubuntu only. By their names there it needs:"
+		echo "$packages" | tr -s '\n\t' '  ' | fold -s -w 90 | sed 's/^/  /'
+		die "install the like of them, then set EVR_SETUP=no"
+	fi >&2
+	need=$(missing)
+	# shellcheck disable=SC2086 # a list of words
+	[ -z "$need" ] || install $need
+}
+
+case ${1:-} in
+'') setup ;;
+update) apt_get update ;;
+*) die "usage: t/setup.sh [update]" ;;
+esac
