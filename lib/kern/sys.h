@@ -9,6 +9,7 @@
 
 #include <poll.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct evr_sys {
@@ -19,6 +20,8 @@ struct evr_sys {
 	int (*poll)(struct pollfd *fds, nfds_t nfds, int timeout_ms);
 	/* Writes the path of the CM's character device; 0, or -errno when netlink cannot tell. */
 	int (*find_cm_device)(char *path, size_t size);
+	/* The number of the driver behind a verbs device, which its ioctls must repeat. */
+	int (*find_driver_id)(int ibdev_index, uint32_t *driver_id);
 };
 
 /* The table in force. Set it before the first call into the library, and not again. */
