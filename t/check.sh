@@ -148,6 +148,7 @@ begin=$(date +%s)
 step "set-up" t/setup.sh
 step "autoreconf" bootstrap
 step "the guest's kernel" t/guest/fetch
+# shellcheck disable=SC2048 # words
 for s in ${*:-$stages}; do stage "$s"; done
 [ $# -gt 0 ] || check_cells
 say "$(($(date +%s) - begin)) s in all"

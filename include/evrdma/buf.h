@@ -23,9 +23,9 @@ struct evrdma_pool;
 struct evrdma_buf;
 
 /*
- * Makes a pool of buffers of buf_size bytes each (at least 1), at most max_bufs of them (0: no limit).
- * Memory is taken as it is needed, a slab of about 256 KiB at a time. A datagram is received behind
- * 40 bytes of address header, for which the buffer must have room.
+ * Makes a pool of buffers of buf_size bytes each (at least 1), at most max_bufs of them (0: no
+ * limit). Memory is taken as it is needed, a slab of about 256 KiB at a time. A datagram is
+ * received behind 40 bytes of address header, for which the buffer must have room.
  * Returns NULL and sets errno: EINVAL (buf_size is 0 or larger than 1 GiB), ENOMEM. Since 0.1.
  */
 struct evrdma_pool *evrdma_pool_new(struct evrdma_base *base, size_t buf_size, size_t max_bufs);

@@ -170,16 +170,16 @@ int evrdma_conn_send(struct evrdma_conn *conn, struct evrdma_buf *buf, size_t le
 uint32_t evrdma_conn_send_space(const struct evrdma_conn *conn);
 
 /*
- * Ends an established connection in an orderly way: DISCONNECTED follows when the peer has answered,
- * or ERROR with ETIMEDOUT after drain_timeout_ms. Sends under way may be cancelled: wait for them
- * first. Returns 0, or -ENOTCONN. Since 0.1.
+ * Ends an established connection in an orderly way: DISCONNECTED follows when the peer has
+ * answered, or ERROR with ETIMEDOUT after drain_timeout_ms. Sends under way may be cancelled: wait
+ * for them first. Returns 0, or -ENOTCONN. Since 0.1.
  */
 int evrdma_conn_disconnect(struct evrdma_conn *conn);
 
 /*
- * Moves the connection's CM events to another base on the same event_base. Its completions stay with
- * the base it was made on. Costs one system call. Returns 0, -ENOTCONN (there is no id to move),
- * -EXDEV (the other base has another event_base), -EPIPE (that base is being closed), or the
+ * Moves the connection's CM events to another base on the same event_base. Its completions stay
+ * with the base it was made on. Costs one system call. Returns 0, -ENOTCONN (there is no id to
+ * move), -EXDEV (the other base has another event_base), -EPIPE (that base is being closed), or the
  * kernel's error; then nothing was moved. Since 0.1.
  */
 int evrdma_conn_migrate(struct evrdma_conn *conn, struct evrdma_base *base);
@@ -191,7 +191,10 @@ int evrdma_conn_migrate(struct evrdma_conn *conn, struct evrdma_base *base);
  */
 void evrdma_conn_close(struct evrdma_conn *conn);
 
-/* The id underneath, NULL before there is one and after the end. It stays the library's. Since 0.1. */
+/*
+ * The id underneath, NULL before there is one and after the end. It stays the library's.
+ * Since 0.1.
+ */
 struct rdma_cm_id *evrdma_conn_get_cm_id(const struct evrdma_conn *conn);
 
 /* The base that the connection was made on. Since 0.1. */

@@ -30,11 +30,11 @@ struct evrdma_dgram_options {
 	int resolve_timeout_ms;        /* 2000: to find the device */
 	int drain_timeout_ms;          /* 1000: how long to wait for flushed work at the end */
 	uint32_t send_depth;           /* 64: sends under way at once */
-	uint32_t recv_depth;           /* 64: receive buffers posted at once; 0: none, it only sends */
+	uint32_t recv_depth;           /* 64: receive buffers posted at once; 0: it only sends */
 	uint32_t low_water;            /* 0: WRITABLE comes when this many sends are free again;
 	                                  0 is a quarter of send_depth */
-	struct evrdma_pool *recv_pool; /* NULL with recv_depth 0. Otherwise recv_depth buffers of this
-	                                  pool are kept posted, from READY on */
+	struct evrdma_pool *recv_pool; /* NULL with recv_depth 0. Otherwise recv_depth buffers of
+	                                  this pool are kept posted, from READY on */
 	int port_space;                /* RDMA_PS_UDP (0x0111), or RDMA_PS_IPOIB (0x0002) */
 	unsigned flags;                /* EVRDMA_DGRAM_OPT_* */
 };
@@ -60,7 +60,7 @@ enum evrdma_dgram_event {
 typedef void (*evrdma_dgram_event_cb)(struct evrdma_dgram *dgram, enum evrdma_dgram_event event,
 	const struct evrdma_error *error, void *arg);
 
-/* A datagram came; recv->data is behind the header. The buffer's rules are those of a connection's. */
+/* A datagram came; recv->data is behind the header. The buffer's rules are a connection's. */
 typedef void (*evrdma_dgram_recv_cb)(
 	struct evrdma_dgram *dgram, const struct evrdma_recv *recv, void *arg);
 
@@ -82,7 +82,8 @@ void evrdma_dgram_setcb(struct evrdma_dgram *dgram, evrdma_dgram_recv_cb recv_cb
 
 /*
  * Finds the device: the one that has the address src, or the one that leads to dst (a multicast
- * group, say). Either may be NULL, not both; with both, dst is looked for from src. Copied. Ends in READY or ERROR:
+ * group, say). Either may be NULL, not both; with both, dst is looked for from src. Copied.
+ * Ends in READY or ERROR:
  * EADDRNOTAVAIL (src is not ours), ENODEV (no RDMA device), ETIMEDOUT, what verbs report.
  * Returns 0; -EINVAL with neither; -EALREADY when it was called before; -EAFNOSUPPORT; -EPIPE.
  * Since 0.1.
@@ -104,7 +105,8 @@ uint32_t evrdma_dgram_get_qp_num(const struct evrdma_dgram *dgram);
  * -EXDEV for a group of another endpoint. Since 0.1.
  */
 int evrdma_dgram_send(struct evrdma_dgram *dgram, struct evrdma_mcast *group,
-	struct evrdma_buf *buf, size_t len, const uint32_t *imm, evrdma_dgram_send_cb cb, void *arg);
+	struct evrdma_buf *buf, size_t len, const uint32_t *imm, evrdma_dgram_send_cb cb,
+	void *arg);
 
 /*
  * Closes: its groups are left and closed first, each with its CLOSED event, then the endpoint.

@@ -32,8 +32,8 @@ typedef void (*evrdma_id_event_cb)(
 	struct evrdma_id *id, const struct rdma_cm_event *event, void *arg);
 
 /*
- * An operation is over, exactly once: error is NULL for success, and ECANCELED when the id was closed
- * first. event is what the kernel answered, or NULL; both live until the callback returns.
+ * An operation is over, exactly once: error is NULL for success, and ECANCELED when the id was
+ * closed first. event is what the kernel answered, or NULL; both live until the callback returns.
  */
 typedef void (*evrdma_id_done_cb)(struct evrdma_id *id, const struct evrdma_error *error,
 	const struct rdma_cm_event *event, void *arg);
@@ -56,8 +56,9 @@ struct evrdma_id *evrdma_id_adopt(
 	struct evrdma_base *base, struct rdma_cm_id *cm_id, evrdma_id_event_cb cb, void *arg);
 
 /*
- * Calls that answer at once: 0 or the kernel's error as -errno. What they do is what rdma_bind_addr(),
- * rdma_listen(), rdma_reject(), rdma_leave_multicast() and rdma_migrate_id() do. Since 0.1.
+ * Calls that answer at once: 0 or the kernel's error as -errno. What they do is what
+ * rdma_bind_addr(), rdma_listen(), rdma_reject(), rdma_leave_multicast() and rdma_migrate_id() do.
+ * Since 0.1.
  */
 int evrdma_id_bind(struct evrdma_id *id, const struct sockaddr *addr);
 int evrdma_id_listen(struct evrdma_id *id, int backlog);
@@ -66,11 +67,12 @@ int evrdma_id_leave(struct evrdma_id *id, const struct sockaddr *addr);
 int evrdma_id_migrate(struct evrdma_id *id, struct evrdma_base *base);
 
 /*
- * Operations that end in cb. One of resolve_addr, resolve_route, connect, accept may be under way at
- * a time, beside one disconnect and one join. timeout_ms must be more than 0. param may be NULL as for rdma_connect().
+ * Operations that end in cb. One of resolve_addr, resolve_route, connect, accept may be under way
+ * at a time, beside one disconnect and one join. timeout_ms must be more than 0. param may be NULL
+ * as for rdma_connect().
  * An accept of a datagram id is over when the kernel has taken it.
- * Return 0, or -errno when it did not begin: -EBUSY (one is under way), -EINVAL, the kernel's error.
- * Since 0.1.
+ * Return 0, or -errno when it did not begin: -EBUSY (one is under way), -EINVAL, the kernel's
+ * error. Since 0.1.
  */
 int evrdma_id_resolve_addr(struct evrdma_id *id, const struct sockaddr *src,
 	const struct sockaddr *dst, int timeout_ms, evrdma_id_done_cb cb, void *arg);

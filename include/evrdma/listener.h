@@ -64,7 +64,8 @@ typedef void (*evrdma_listener_event_cb)(struct evrdma_listener *listener,
  * closed). Since 0.1.
  */
 struct evrdma_listener *evrdma_listener_new(struct evrdma_base *base, const struct sockaddr *addr,
-	const struct evrdma_listener_options *options, evrdma_listener_request_cb request_cb, void *arg);
+	const struct evrdma_listener_options *options, evrdma_listener_request_cb request_cb,
+	void *arg);
 
 /* Sets the callback for what else happens to the listener. It gets the arg of new. Since 0.1. */
 void evrdma_listener_set_event_cb(struct evrdma_listener *listener, evrdma_listener_event_cb cb);
@@ -84,7 +85,8 @@ struct rdma_cm_id *evrdma_listener_get_cm_id(const struct evrdma_listener *liste
 
 /*
  * Closes: no request comes any more; those that were handed out stay as they are. The CLOSED event
- * comes later, last. Legal in every callback; a second call changes nothing. NULL is fine. Since 0.1.
+ * comes later, last. Legal in every callback; a second call changes nothing. NULL is fine.
+ * Since 0.1.
  */
 void evrdma_listener_close(struct evrdma_listener *listener);
 

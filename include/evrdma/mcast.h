@@ -18,14 +18,14 @@ struct evrdma_mcast;
 
 /* Flags of a membership. */
 #define EVRDMA_MCAST_OPT_SENDONLY 0x1u /* a full member that only sends: it is not attached to the
-                                          group, so it receives nothing, and causes no IGMP report */
+                                          group, so it receives nothing and causes no IGMP report */
 
 enum evrdma_mcast_event {
 	/* A member now: evrdma_dgram_send() takes the group. */
 	EVRDMA_MCAST_JOINED,
 	/* Could not join, or is a member no more; the error says why. Comes once at most. */
 	EVRDMA_MCAST_ERROR,
-	/* The last callback, after evrdma_mcast_close() or its endpoint's: freed when it returns. */
+	/* The last callback, after evrdma_mcast_close() or its endpoint's: freed when it ends. */
 	EVRDMA_MCAST_CLOSED
 };
 
@@ -37,7 +37,7 @@ typedef void (*evrdma_mcast_event_cb)(struct evrdma_mcast *group, enum evrdma_mc
  * Joins the group at addr (IPv4, IPv6, or AF_IB for a raw MGID) on an endpoint that is READY. A
  * zero address asks for an assigned group, where the fabric has them. flags are
  * EVRDMA_MCAST_OPT_*. Ends in JOINED or ERROR:
- *   EINVAL      the kernel does not take this address here (an assigned group or an MGID off InfiniBand)
+ *   EINVAL      the kernel does not take this address here (off InfiniBand: assigned groups, MGIDs)
  *   EOPNOTSUPP  the device cannot join this kind of group (the kernel's ENOTSUPP, 524, included)
  * Returns NULL and sets errno: ENOTCONN (the endpoint is not READY), EAFNOSUPPORT, EINVAL (unknown
  * flag), ENOMEM. Since 0.1.
@@ -46,8 +46,8 @@ struct evrdma_mcast *evrdma_mcast_join(struct evrdma_dgram *dgram, const struct 
 	unsigned flags, evrdma_mcast_event_cb cb, void *arg);
 
 /*
- * Leaves the group; sends under way are not waited for. The CLOSED event comes later, last. Legal in
- * every callback; a second call changes nothing. NULL is fine. Since 0.1.
+ * Leaves the group; sends under way are not waited for. The CLOSED event comes later, last. Legal
+ * in every callback; a second call changes nothing. NULL is fine. Since 0.1.
  */
 void evrdma_mcast_close(struct evrdma_mcast *group);
 
