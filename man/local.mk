@@ -1,0 +1,140 @@
+# Pages by hand, one per object, and an alias for each of its calls: a page that says where to look.
+dist_man_MANS += \
+	man/evrdma.7 \
+	man/evrdma_base.3 \
+	man/evrdma_buf.3 \
+	man/evrdma_conn.3 \
+	man/evrdma_dgram.3 \
+	man/evrdma_error.3 \
+	man/evrdma_id.3 \
+	man/evrdma_listener.3 \
+	man/evrdma_mcast.3
+
+# Under the CM library's own folder, like its headers: the distribution may have a page of this name.
+if !SYSTEM_RDMACM
+cmman3dir = $(pkgdatadir)/man/man3
+dist_cmman3_DATA = man/rdma_join_multicast_ex.3
+else
+EXTRA_DIST += man/rdma_join_multicast_ex.3
+endif
+
+EVR_BASE_ALIASES = \
+	man/evrdma_base_options_init.3 \
+	man/evrdma_base_options_init_sized.3 \
+	man/evrdma_base_new.3 \
+	man/evrdma_base_new_with_channel.3 \
+	man/evrdma_base_set_event_cb.3 \
+	man/evrdma_base_close.3 \
+	man/evrdma_base_run_in_loop.3 \
+	man/evrdma_base_get_event_base.3 \
+	man/evrdma_base_get_channel.3 \
+	man/evrdma_version.3
+EVR_BUF_ALIASES = \
+	man/evrdma_pool_new.3 \
+	man/evrdma_pool_free.3 \
+	man/evrdma_pool_get.3 \
+	man/evrdma_pool_buf_size.3 \
+	man/evrdma_buf_ref.3 \
+	man/evrdma_buf_unref.3 \
+	man/evrdma_buf_data.3 \
+	man/evrdma_buf_size.3
+EVR_CONN_ALIASES = \
+	man/evrdma_conn_options_init.3 \
+	man/evrdma_conn_options_init_sized.3 \
+	man/evrdma_conn_new.3 \
+	man/evrdma_conn_setcb.3 \
+	man/evrdma_conn_connect.3 \
+	man/evrdma_conn_connect_hostname.3 \
+	man/evrdma_conn_accept.3 \
+	man/evrdma_conn_recv.3 \
+	man/evrdma_conn_send.3 \
+	man/evrdma_conn_send_space.3 \
+	man/evrdma_conn_disconnect.3 \
+	man/evrdma_conn_migrate.3 \
+	man/evrdma_conn_close.3 \
+	man/evrdma_conn_get_cm_id.3 \
+	man/evrdma_conn_get_base.3 \
+	man/evrdma_conn_get_local_addr.3 \
+	man/evrdma_conn_get_peer_addr.3 \
+	man/evrdma_conn_get_private_data.3
+EVR_DGRAM_ALIASES = \
+	man/evrdma_dgram_options_init.3 \
+	man/evrdma_dgram_options_init_sized.3 \
+	man/evrdma_dgram_new.3 \
+	man/evrdma_dgram_setcb.3 \
+	man/evrdma_dgram_open.3 \
+	man/evrdma_dgram_get_mtu.3 \
+	man/evrdma_dgram_get_qp_num.3 \
+	man/evrdma_dgram_send.3 \
+	man/evrdma_dgram_close.3 \
+	man/evrdma_dgram_get_cm_id.3
+EVR_ERROR_ALIASES = \
+	man/evrdma_error_text.3 \
+	man/evrdma_step_text.3
+EVR_ID_ALIASES = \
+	man/evrdma_id_new.3 \
+	man/evrdma_id_adopt.3 \
+	man/evrdma_id_bind.3 \
+	man/evrdma_id_listen.3 \
+	man/evrdma_id_reject.3 \
+	man/evrdma_id_leave.3 \
+	man/evrdma_id_migrate.3 \
+	man/evrdma_id_resolve_addr.3 \
+	man/evrdma_id_resolve_route.3 \
+	man/evrdma_id_connect.3 \
+	man/evrdma_id_accept.3 \
+	man/evrdma_id_join.3 \
+	man/evrdma_id_disconnect.3 \
+	man/evrdma_id_get_cm_id.3 \
+	man/evrdma_id_close.3
+EVR_LISTENER_ALIASES = \
+	man/evrdma_listener_options_init.3 \
+	man/evrdma_listener_options_init_sized.3 \
+	man/evrdma_listener_new.3 \
+	man/evrdma_listener_set_event_cb.3 \
+	man/evrdma_listener_enable.3 \
+	man/evrdma_listener_disable.3 \
+	man/evrdma_listener_get_port.3 \
+	man/evrdma_listener_get_cm_id.3 \
+	man/evrdma_listener_close.3 \
+	man/evrdma_request_get_private_data.3 \
+	man/evrdma_request_get_cm_id.3 \
+	man/evrdma_request_get_peer_addr.3 \
+	man/evrdma_request_get_base.3 \
+	man/evrdma_request_reject.3 \
+	man/evrdma_request_move.3
+EVR_MCAST_ALIASES = \
+	man/evrdma_mcast_join.3 \
+	man/evrdma_mcast_close.3 \
+	man/evrdma_mcast_get_ah_attr.3 \
+	man/evrdma_mcast_get_qp_num.3 \
+	man/evrdma_mcast_get_qkey.3 \
+	man/evrdma_mcast_get_addr.3
+
+EVR_ALIASES = $(EVR_BASE_ALIASES) \
+	$(EVR_BUF_ALIASES) \
+	$(EVR_CONN_ALIASES) \
+	$(EVR_DGRAM_ALIASES) \
+	$(EVR_ERROR_ALIASES) \
+	$(EVR_ID_ALIASES) \
+	$(EVR_LISTENER_ALIASES) \
+	$(EVR_MCAST_ALIASES)
+nodist_man_MANS = $(EVR_ALIASES)
+CLEANFILES += $(EVR_ALIASES)
+
+$(EVR_BASE_ALIASES):
+	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_base.3" >$@
+$(EVR_BUF_ALIASES):
+	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_buf.3" >$@
+$(EVR_CONN_ALIASES):
+	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_conn.3" >$@
+$(EVR_DGRAM_ALIASES):
+	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_dgram.3" >$@
+$(EVR_ERROR_ALIASES):
+	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_error.3" >$@
+$(EVR_ID_ALIASES):
+	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_id.3" >$@
+$(EVR_LISTENER_ALIASES):
+	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_listener.3" >$@
+$(EVR_MCAST_ALIASES):
+	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_mcast.3" >$@
