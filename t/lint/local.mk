@@ -1,0 +1,21 @@
+# What can be told about the tree by reading it. Each is a TAP script; see lint.sh.
+EVR_LINTS = \
+	t/lint/examples.sh \
+	t/lint/headers.sh \
+	t/lint/include.sh \
+	t/lint/man.sh \
+	t/lint/symbols.sh \
+	t/lint/tree.sh
+TESTS += $(EVR_LINTS)
+EXTRA_DIST += $(EVR_LINTS) \
+	t/lint/include.awk \
+	t/lint/installed.sh \
+	t/lint/length.awk \
+	t/lint/lint.sh \
+	t/lint/prototypes.awk \
+	t/lint/synopsis.awk
+
+# Another project's way to us: the installed headers and libraries, found with pkg-config alone.
+installcheck-local:
+	CC='$(CC) $(EVR_SAN_FLAGS)' $(SHELL) $(top_srcdir)/t/lint/installed.sh \
+		'$(libdir)' '$(cmlibdir)' $(top_srcdir)/examples/01-connect.c

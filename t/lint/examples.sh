@@ -1,0 +1,53 @@
+#!/bin/sh
+# Every program that the documentation shows compiles as it stands there.
+. "${top_srcdir:-.}/t/lint/lint.sh"
+cd "$top_srcdir" || exit 99
+
+flags="-std=c11 -D_GNU_SOURCE -Wall -Wextra -Wno-unused-parameter -Wno-unused-function -Werror"
+
+# compiles NAME FILE
+compiles() {
+	# shellcheck disable=SC2086
+	$cc $flags $public_flags -fsyntax-only "$2" >>"$findings" 2>&1 ||
+		echo "$2 does not compile" >>"$findings"
+	[ -s "$2" ] || echo "no example was found" >>"$findings"
+	verdict "$1"
+}
+
+# The blocks of C in a page's EXAMPLES, as the reader sees them.
+blocks() {
+	awk '/^\.Sh / { examples = /EXAMPLES/ }
+		/^\.Bd -literal/ && examples { inside = 1; next }
+		/^\.Ed/ { inside = 0 }
+		inside { gsub(/\\e/, "\\"); gsub(/\\&/, ""); gsub(/\\-/, "-"); gsub(/\\(dq|q)/, "\""); print }' "$1"
+}
+
+# What a reader would include in front of a page's fragment.
+prelude() {
+	printf '#include <%s>\n' errno.h stdint.h stdio.h stdlib.h string.h arpa/inet.h netinet/in.h \
+		event2/event.h event2/dns.h event2/util.h rdma/rdma_cma.h evrdma/evrdma.h
+}
+
+for page in man/evrdma*.[37] man/rdma_*.3; do
+	{
+		prelude
+		blocks "$page"
+	} >"$scratch/$(basename "$page").c"
+	blocks "$page" | grep -q . || echo "$page has no example" >>"$findings"
+	compiles "the example of $page compiles" "$scratch/$(basename "$page").c"
+done
+
+# The README's client, from its first comment to the end of the indented block.
+readme_client() {
+	awk '/^\t\/\* / { inside = 1 }
+		inside && /^[^\t]/ { exit }
+		inside && /^$/ { blank++; next }
+		inside { for (; blank; blank--) print ""; sub(/^\t/, ""); print }' README
+}
+
+readme_client >"$scratch/readme.c"
+compiles "the client of README compiles" "$scratch/readme.c"
+diff "$scratch/readme.c" examples/01-connect.c >"$findings"
+verdict "the client of README is examples/01-connect.c"
+
+done_testing

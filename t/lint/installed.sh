@@ -1,0 +1,41 @@
+#!/bin/sh
+# installed.sh LIBDIR CMLIBDIR SOURCE: builds SOURCE as a project of its own would, with what
+# `make install` left and pkg-config, and sees that it runs against it.
+set -eu
+libdir=$1 cmlibdir=$2 source=$3
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# pkg_config PATH ARGUMENT...: with PATH before the default one.
+pkg_config() {
+	path=$1
+	shift
+	PKG_CONFIG_PATH=$path${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH} "${PKG_CONFIG:-pkg-config}" "$@"
+}
+
+# build NAME PATH PACKAGE...
+build() {
+	out=$1 path=$2
+	shift 2
+	# shellcheck disable=SC2046,SC2086
+	${CC:-cc} -Wall -o "$scratch/$out" "$source" $(pkg_config "$path" --cflags --libs "$@")
+}
+
+build client "$libdir/pkgconfig" evrdma
+if [ -f "$cmlibdir/pkgconfig/librdmacm.pc" ]; then
+	cat >"$scratch/cm.c" <<-'END'
+		#include <rdma/rdma_cma.h>
+		#include <stdio.h>
+		int main(void) { return puts(rdma_event_str(RDMA_CM_EVENT_ESTABLISHED)) < 0; }
+	END
+	source=$scratch/cm.c
+	build cm "$cmlibdir/pkgconfig" librdmacm
+fi
+
+export LD_LIBRARY_PATH="$libdir:$cmlibdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+ldd "$scratch/client" | grep -q "$libdir/libevrdma\.so"
+if [ -f "$scratch/cm" ]; then
+	ldd "$scratch/cm" | grep -q "$cmlibdir/librdmacm\.so"
+	"$scratch/cm" | grep -qx RDMA_CM_EVENT_ESTABLISHED
+fi
+echo "installed.sh: a program outside the tree builds and runs against what was installed"
