@@ -11,7 +11,7 @@ static void on_recv(struct evrdma_conn *conn, const struct evrdma_recv *recv, vo
 {
 	printf("%.*s\n", (int)recv->len, (const char *)recv->data);
 	status = 0;
-	evrdma_base_close(evrdma_conn_get_base(conn), NULL, NULL);
+	evrdma_conn_close(conn);
 }
 
 static void on_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
@@ -24,11 +24,13 @@ static void on_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
 		memcpy(evrdma_buf_data(buf), "hello", 5);
 		evrdma_conn_send(conn, buf, 5, NULL, NULL);
 		evrdma_buf_unref(buf);
-	} else if (event != EVRDMA_CONN_CLOSED) {
+	} else if (event == EVRDMA_CONN_CLOSED) {
+		evrdma_base_close(evrdma_conn_get_base(conn), NULL, NULL);
+	} else {
 		if (error)
 			evrdma_error_text(error, text, sizeof(text));
 		fprintf(stderr, "%s\n", error ? text : "no answer");
-		evrdma_base_close(evrdma_conn_get_base(conn), NULL, NULL);
+		evrdma_conn_close(conn);
 	}
 }
 

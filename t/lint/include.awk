@@ -28,7 +28,7 @@ function part_of(file) {
 
 # Whose header it is, for <name>.
 function owner_of(name) {
-	if (name == "config.h" || name ~ libc)
+	if (name == "config.h" || name == "linux/types.h" || name ~ libc)
 		return "libc"
 	if (name ~ /^(linux|asm)\// || name ~ /^rdma\/(rdma_user|ib_user|rdma_netlink)/)
 		return "kernel"
