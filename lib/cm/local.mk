@@ -1,7 +1,26 @@
 if !SYSTEM_RDMACM
 # All of it is a convenience library, so that the tests can link it with the fake kernel.
 noinst_LTLIBRARIES += libevr_cm.la
-libevr_cm_la_SOURCES =
+libevr_cm_la_SOURCES = \
+	lib/cm/cm.h \
+	lib/cm/addr.c \
+	lib/cm/addrinfo.c \
+	lib/cm/channel.c \
+	lib/cm/connect.c \
+	lib/cm/device.c \
+	lib/cm/ece.c \
+	lib/cm/event.c \
+	lib/cm/event_map.c \
+	lib/cm/event_str.c \
+	lib/cm/id.c \
+	lib/cm/listen.c \
+	lib/cm/mcast.c \
+	lib/cm/option.c \
+	lib/cm/param.c \
+	lib/cm/poll.c \
+	lib/cm/qp.c \
+	lib/cm/qp_state.c \
+	lib/cm/route.c
 libevr_cm_la_LIBADD = libevr_kern.la libevr_util.la
 
 cmlib_LTLIBRARIES += librdmacm.la

@@ -1,0 +1,171 @@
+/* What the files of the CM share: the library's side of ids, devices, events and memberships. */
+#ifndef EVR_CM_CM_H
+#define EVR_CM_CM_H
+
+/* The public functions are the only symbols that leave the library. */
+#pragma GCC visibility push(default)
+#include <rdma/rdma_cma.h>
+#include <rdma/rsocket.h>
+#pragma GCC visibility pop
+
+#include <infiniband/ib.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kern/device.h"
+#include "kern/ucma.h"
+#include "kern/ucma_event.h"
+#include "util/list.h"
+
+/* One verbs device that was opened, shared by all ids on it. */
+struct evr_cm_device {
+	TAILQ_ENTRY(evr_cm_device) link;
+	struct evr_device_key key;
+	struct ibv_context *verbs;
+	struct ibv_pd *pd; /* for ids without one of their own; NULL until an id needs it */
+	uint32_t driver_id;
+	bool has_driver_id;  /* else the kernel cannot tell what is in use: it stays open */
+	atomic_bool removed; /* the kernel took the device away: for no new id */
+	atomic_uint refs;
+	uint8_t max_responder_resources;
+	uint8_t max_initiator_depth;
+};
+
+struct evr_cm_mc {
+	TAILQ_ENTRY(evr_cm_mc) link;
+	struct evr_cm_id *id;
+	void *context;
+	uint32_t handle;
+	uint32_t events_done; /* guarded by the id's lock */
+	uint16_t join_flags;
+	bool attached;
+	uint16_t mlid;
+	union ibv_gid mgid;
+	struct sockaddr_storage addr;
+};
+
+struct evr_cm_id {
+	struct rdma_cm_id id; /* first: this is what the caller holds */
+	uint32_t handle;
+	bool sync;
+	/* The answer to CONNECT could not be served: what the kernel says next is not told. */
+	bool response_failed;
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
+	struct evr_ucma_ece local_ece;
+	struct evr_ucma_ece remote_ece;
+	struct evr_cm_device *dev;
+	pthread_mutex_t mc_lock; /* joins and leaves one after the other */
+	TAILQ_HEAD(, evr_cm_mc) groups;
+	pthread_mutex_t lock;
+	pthread_cond_t event_done;
+	uint32_t events_done; /* how many of the reported events were acknowledged */
+};
+
+struct evr_cm_event {
+	struct rdma_cm_event event; /* first: this is what the caller holds */
+	struct evr_cm_id *counted;  /* the id that the kernel reported it for */
+	struct evr_cm_mc *mc;
+	uint8_t private_data[EVR_UCMA_PRIVATE_DATA_MAX];
+};
+
+static inline struct evr_cm_id *evr_cm_id(struct rdma_cm_id *id)
+{
+	return (struct evr_cm_id *)id;
+}
+
+static inline bool evr_cm_is_ud(const struct evr_cm_id *id)
+{
+	return id->id.qp_type == IBV_QPT_UD;
+}
+
+static inline bool evr_cm_is_ib(const struct evr_cm_id *id)
+{
+	return id->id.verbs->device->transport_type == IBV_TRANSPORT_IB;
+}
+
+static inline int evr_cm_fd(const struct evr_cm_id *id)
+{
+	return id->id.channel->fd;
+}
+
+static inline uint64_t evr_cm_uid(const void *ptr)
+{
+	return (uint64_t)(uintptr_t)ptr;
+}
+
+/* The boundary: 0 or -errno inside, 0 or -1 and errno outside. */
+int evr_cm_result(int ret);
+
+/* channel: -ENODEV without a device. */
+int evr_cm_init(void);
+int evr_cm_channel_new(struct rdma_event_channel **channel);
+void evr_cm_channel_free(struct rdma_event_channel *channel);
+
+/* device */
+int evr_cm_device_get(const struct evr_device_key *key, struct evr_cm_device **dev);
+void evr_cm_device_put(struct evr_cm_device *dev);
+/* Closes devices that nobody uses any more; costs nothing while every open one has ids. */
+void evr_cm_device_sweep(void);
+
+/* id: new ones are in the event map, and on the kernel's side once the handle is set. */
+int evr_cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
+	struct evr_cm_id **id);
+void evr_cm_id_free(struct evr_cm_id *id);
+int evr_cm_migrate(struct evr_cm_id *id, struct rdma_event_channel *channel);
+
+/* addr: 0 for a family that is none. */
+socklen_t evr_cm_addr_len(const struct sockaddr *addr);
+/* Brings addresses, device and port up to date with the kernel; with_gid, the GIDs too. */
+int evr_cm_addr_query(struct evr_cm_id *id);
+int evr_cm_addr_query_gid(struct evr_cm_id *id);
+
+/* route */
+int evr_cm_route_query(struct evr_cm_id *id);
+
+/* qp_state: they do nothing for an id without a queue pair. */
+int evr_cm_qp_init(struct evr_cm_id *id, struct ibv_qp *qp);
+int evr_cm_qp_connected(struct evr_cm_id *id, uint8_t responder_resources, uint8_t initiator_depth);
+int evr_cm_qp_error(struct evr_cm_id *id);
+int evr_cm_qp_drain(struct evr_cm_id *id);
+void evr_cm_ah_from_kern(struct ibv_ah_attr *to, const struct ib_uverbs_ah_attr *from);
+
+/* ece */
+int evr_cm_ece_of_new_qp(struct evr_cm_id *id, struct ibv_qp *qp);
+int evr_cm_ece_answer(struct evr_cm_id *id);
+int evr_cm_ece_refresh(struct evr_cm_id *id);
+
+/* connect: serves a CONNECT_RESPONSE for an id with a queue pair. */
+int evr_cm_connect_finish(struct evr_cm_id *id);
+
+/* param */
+int evr_cm_param_check(const struct evr_cm_id *id, const struct rdma_conn_param *param);
+void evr_cm_param_to_kern(const struct evr_cm_id *id, const struct rdma_conn_param *param,
+	struct evr_ucma_conn_param *kern);
+void evr_cm_param_conn(struct evr_cm_event *evt, const struct evr_ucma_event *raw);
+void evr_cm_param_ud(struct evr_cm_event *evt, const struct evr_ucma_event *raw);
+
+/* mcast */
+int evr_cm_mc_joined(struct evr_cm_mc *mc, const struct evr_ucma_event *raw);
+void evr_cm_mc_free_all(struct evr_cm_id *id);
+
+/* event: waits on a synchronous id for the answer to what was just asked. */
+int evr_cm_complete(struct evr_cm_id *id);
+/* Gives back the event that the last such call left on the id. */
+void evr_cm_release_event(struct evr_cm_id *id);
+void evr_cm_wait_events(struct evr_cm_id *id, uint32_t reported);
+void evr_cm_wait_mc_events(struct evr_cm_mc *mc, uint32_t reported);
+
+/* event_map: what the numbers in the kernel's events stand for. A stale one stands for nothing. */
+int evr_cm_map_add_id(struct evr_cm_id *id);
+void evr_cm_map_remove_id(struct evr_cm_id *id);
+struct evr_cm_id *evr_cm_map_find_id(uint64_t uid);
+int evr_cm_map_add_child(struct evr_cm_id *id);
+struct evr_cm_id *evr_cm_map_find_child(uint32_t handle);
+int evr_cm_map_add_mc(struct evr_cm_mc *mc);
+void evr_cm_map_remove_mc(struct evr_cm_mc *mc);
+struct evr_cm_mc *evr_cm_map_find_mc(uint64_t uid);
+
+#endif

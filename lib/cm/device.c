@@ -1,0 +1,281 @@
+/*
+ * The devices that the library has open. An id holds a reference; a device without references is
+ * closed once the kernel lists nothing of this process on it, so that it can be removed.
+ */
+#include "cm/cm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Readers look devices up and take references; writers open and close. */
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static TAILQ_HEAD(, evr_cm_device) devices = TAILQ_HEAD_INITIALIZER(devices);
+static atomic_uint num_idle;
+
+static struct evr_device_key key_of(struct ibv_device *ibdev)
+{
+	int index = ibv_get_device_index(ibdev);
+
+	return (struct evr_device_key){
+		.node_guid = ibv_get_device_guid(ibdev),
+		.ibdev_index = index < 0 ? EVR_UCMA_NO_INDEX : (uint32_t)index,
+	};
+}
+
+static uint8_t clip_depth(int depth)
+{
+	return depth < 0 ? 0 : depth > UINT8_MAX ? UINT8_MAX : (uint8_t)depth;
+}
+
+/* The errno of a verb that returns NULL, which not all providers set. */
+static int verbs_error(void)
+{
+	return errno ? -errno : -EIO;
+}
+
+static int open_verbs(struct evr_cm_device *dev, struct ibv_device *ibdev)
+{
+	struct ibv_device_attr attr;
+	int ret;
+
+	errno = 0;
+	dev->verbs = ibv_open_device(ibdev);
+	if (!dev->verbs)
+		return verbs_error();
+	ret = ibv_query_device(dev->verbs, &attr);
+	if (ret) {
+		ibv_close_device(dev->verbs);
+		return ret < 0 ? -EIO : -ret;
+	}
+	dev->max_responder_resources = clip_depth(attr.max_qp_rd_atom);
+	dev->max_initiator_depth = clip_depth(attr.max_qp_init_rd_atom);
+	dev->has_driver_id = !evr_device_find_driver(&dev->key, &dev->driver_id);
+	return 0;
+}
+
+/* With the write lock held; the new device is idle until somebody takes a reference. */
+static int open_device(struct ibv_device *ibdev, struct evr_cm_device **out)
+{
+	struct evr_cm_device *dev = calloc(1, sizeof(*dev));
+	int ret;
+
+	if (!dev)
+		return -ENOMEM;
+	dev->key = key_of(ibdev);
+	ret = open_verbs(dev, ibdev);
+	if (ret) {
+		free(dev);
+		return ret;
+	}
+	TAILQ_INSERT_TAIL(&devices, dev, link);
+	atomic_fetch_add(&num_idle, 1);
+	*out = dev;
+	return 0;
+}
+
+static void close_device(struct evr_cm_device *dev)
+{
+	TAILQ_REMOVE(&devices, dev, link);
+	atomic_fetch_sub(&num_idle, 1);
+	ibv_close_device(dev->verbs);
+	free(dev);
+}
+
+static struct evr_cm_device *find_open(const struct evr_device_key *key)
+{
+	struct evr_cm_device *dev;
+
+	TAILQ_FOREACH (dev, &devices, link)
+		if (!atomic_load(&dev->removed) && evr_device_key_equal(&dev->key, key))
+			return dev;
+	return NULL;
+}
+
+static int find_and_open(const struct evr_device_key *key, struct evr_cm_device **dev)
+{
+	struct ibv_device **list;
+	int i, num = 0, ret = -ENODEV;
+
+	errno = 0;
+	list = ibv_get_device_list(&num);
+	if (!list)
+		return errno == ENOMEM ? -ENOMEM : -ENODEV;
+	for (i = 0; i < num; i++) {
+		struct evr_device_key found = key_of(list[i]);
+
+		if (!evr_device_key_equal(&found, key))
+			continue;
+		ret = open_device(list[i], dev);
+		break;
+	}
+	ibv_free_device_list(list);
+	return ret;
+}
+
+static void take_ref(struct evr_cm_device *dev)
+{
+	if (!atomic_fetch_add(&dev->refs, 1))
+		atomic_fetch_sub(&num_idle, 1);
+}
+
+static void drop_ref(struct evr_cm_device *dev)
+{
+	if (atomic_fetch_sub(&dev->refs, 1) == 1)
+		atomic_fetch_add(&num_idle, 1);
+}
+
+static int need_pd(struct evr_cm_device *dev)
+{
+	if (dev->pd)
+		return 0;
+	errno = 0;
+	dev->pd = ibv_alloc_pd(dev->verbs);
+	return dev->pd ? 0 : verbs_error();
+}
+
+/* Closes a device if nothing is on it; with the write lock held. */
+static void close_if_unused(struct evr_cm_device *dev)
+{
+	if (dev->pd && ibv_dealloc_pd(dev->pd))
+		return;
+	dev->pd = NULL;
+	if (dev->has_driver_id && evr_device_in_use(dev->verbs->cmd_fd, dev->driver_id) == 0)
+		close_device(dev);
+}
+
+static int get_slowly(const struct evr_device_key *key, struct evr_cm_device **out)
+{
+	struct evr_cm_device *dev;
+	int ret = 0;
+
+	pthread_rwlock_wrlock(&lock);
+	dev = find_open(key);
+	if (!dev)
+		ret = find_and_open(key, &dev);
+	if (!ret)
+		ret = need_pd(dev);
+	if (!ret) {
+		take_ref(dev);
+		*out = dev;
+	} else if (dev && !atomic_load(&dev->refs)) {
+		close_if_unused(dev);
+	}
+	pthread_rwlock_unlock(&lock);
+	return ret;
+}
+
+int evr_cm_device_get(const struct evr_device_key *key, struct evr_cm_device **out)
+{
+	struct evr_cm_device *dev;
+
+	pthread_rwlock_rdlock(&lock);
+	dev = find_open(key);
+	if (dev && dev->pd)
+		take_ref(dev);
+	else
+		dev = NULL;
+	pthread_rwlock_unlock(&lock);
+	if (!dev)
+		return get_slowly(key, out);
+	*out = dev;
+	return 0;
+}
+
+void evr_cm_device_put(struct evr_cm_device *dev)
+{
+	if (dev)
+		drop_ref(dev);
+}
+
+void evr_cm_device_sweep(void)
+{
+	struct evr_cm_device *dev, *next;
+	int saved = errno;
+
+	if (!atomic_load(&num_idle))
+		return;
+	pthread_rwlock_wrlock(&lock);
+	TAILQ_FOREACH_SAFE (dev, &devices, link, next)
+		if (!atomic_load(&dev->refs))
+			close_if_unused(dev);
+	pthread_rwlock_unlock(&lock);
+	errno = saved;
+}
+
+/* With the write lock held: the device behind one entry of the list, opened if need be. */
+static struct evr_cm_device *get_listed(struct ibv_device *ibdev)
+{
+	struct evr_device_key key = key_of(ibdev);
+	struct evr_cm_device *dev = find_open(&key);
+
+	if (!dev && open_device(ibdev, &dev))
+		return NULL;
+	take_ref(dev);
+	return dev;
+}
+
+static int open_listed(struct ibv_device **list, int num, struct ibv_context **contexts)
+{
+	struct evr_cm_device *dev;
+	int i, opened = 0;
+
+	pthread_rwlock_wrlock(&lock);
+	for (i = 0; i < num; i++) {
+		dev = get_listed(list[i]);
+		if (dev)
+			contexts[opened++] = dev->verbs;
+	}
+	pthread_rwlock_unlock(&lock);
+	return opened;
+}
+
+static int get_all(struct ibv_context ***out, int *opened)
+{
+	struct ibv_device **list;
+	int num = 0;
+
+	errno = 0;
+	list = ibv_get_device_list(&num);
+	if (!list)
+		return errno == ENOMEM ? -ENOMEM : -ENODEV;
+	*out = calloc((size_t)num + 1, sizeof(**out));
+	if (*out)
+		*opened = open_listed(list, num, *out);
+	ibv_free_device_list(list);
+	if (!*out)
+		return -ENOMEM;
+	if (*opened)
+		return 0;
+	free(*out);
+	return -ENODEV;
+}
+
+struct ibv_context **rdma_get_devices(int *num_devices)
+{
+	struct ibv_context **list = NULL;
+	int opened = 0;
+	int ret = evr_cm_init();
+
+	if (!ret)
+		ret = get_all(&list, &opened);
+	if (num_devices)
+		*num_devices = opened;
+	return evr_cm_result(ret) ? NULL : list;
+}
+
+void rdma_free_devices(struct ibv_context **list)
+{
+	struct evr_cm_device *dev;
+	size_t i;
+
+	if (!list)
+		return;
+	pthread_rwlock_rdlock(&lock);
+	for (i = 0; list[i]; i++)
+		TAILQ_FOREACH (dev, &devices, link)
+			if (dev->verbs == list[i])
+				drop_ref(dev);
+	pthread_rwlock_unlock(&lock);
+	free(list);
+	evr_cm_device_sweep();
+}

@@ -1,0 +1,84 @@
+#include "cm/cm.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { MOST_RETRIES = 7 };
+
+static bool depths_fit(const struct evr_cm_device *dev, const struct rdma_conn_param *param)
+{
+	if (param->responder_resources != RDMA_MAX_RESP_RES &&
+		param->responder_resources > dev->max_responder_resources)
+		return false;
+	return param->initiator_depth == RDMA_MAX_INIT_DEPTH ||
+	       param->initiator_depth <= dev->max_initiator_depth;
+}
+
+int evr_cm_param_check(const struct evr_cm_id *id, const struct rdma_conn_param *param)
+{
+	if (!id->dev || (!param && !id->id.qp))
+		return -EINVAL;
+	if (!param)
+		return 0;
+	if (param->private_data_len && !param->private_data)
+		return -EINVAL;
+	return id->id.ps != RDMA_PS_TCP || depths_fit(id->dev, param) ? 0 : -EINVAL;
+}
+
+void evr_cm_param_to_kern(const struct evr_cm_id *id, const struct rdma_conn_param *param,
+	struct evr_ucma_conn_param *kern)
+{
+	const struct ibv_qp *qp = id->id.qp;
+
+	*kern = (struct evr_ucma_conn_param){
+		.qp_num = qp ? qp->qp_num : param->qp_num,
+		.srq = qp ? qp->srq != NULL : param->srq,
+		.responder_resources = id->responder_resources,
+		.initiator_depth = id->initiator_depth,
+		.retry_count = param ? param->retry_count : MOST_RETRIES,
+		.rnr_retry_count = param ? param->rnr_retry_count : MOST_RETRIES,
+		.flow_control = param ? param->flow_control : 0,
+		.valid = 1,
+	};
+	if (!param || !param->private_data_len)
+		return;
+	kern->private_data_len = param->private_data_len;
+	memcpy(kern->private_data, param->private_data, param->private_data_len);
+}
+
+static const void *keep_data(struct evr_cm_event *evt, struct evr_ucma_event_data data)
+{
+	if (!data.len)
+		return NULL;
+	memcpy(evt->private_data, data.bytes, data.len);
+	return evt->private_data;
+}
+
+void evr_cm_param_conn(struct evr_cm_event *evt, const struct evr_ucma_event *raw)
+{
+	const struct evr_ucma_conn_param *from = &raw->param.conn;
+
+	evt->event.param.conn = (struct rdma_conn_param){
+		.private_data = keep_data(evt, evr_ucma_event_conn_data(raw)),
+		.private_data_len = from->private_data_len,
+		.responder_resources = from->responder_resources,
+		.initiator_depth = from->initiator_depth,
+		.flow_control = from->flow_control,
+		.retry_count = from->retry_count,
+		.rnr_retry_count = from->rnr_retry_count,
+		.srq = from->srq,
+		.qp_num = from->qp_num,
+	};
+}
+
+void evr_cm_param_ud(struct evr_cm_event *evt, const struct evr_ucma_event *raw)
+{
+	const struct evr_ucma_ud_param *from = &raw->param.ud;
+	struct rdma_ud_param *to = &evt->event.param.ud;
+
+	to->private_data = keep_data(evt, evr_ucma_event_ud_data(raw));
+	to->private_data_len = from->private_data_len;
+	evr_cm_ah_from_kern(&to->ah_attr, &from->ah_attr);
+	to->qp_num = from->qp_num;
+	to->qkey = from->qkey;
+}
