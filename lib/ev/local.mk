@@ -1,7 +1,24 @@
 # All of it is a convenience library, so that the tests can link it with the fake kernel.
 noinst_LTLIBRARIES += libevr_ev.la
 libevr_ev_la_SOURCES = \
-	lib/ev/base.c
+	lib/ev/addr.c lib/ev/addr.h \
+	lib/ev/base.c lib/ev/base.h \
+	lib/ev/cmid.c lib/ev/cmid.h \
+	lib/ev/conn.c lib/ev/conn.h lib/ev/conn_setup.c \
+	lib/ev/cq.c lib/ev/cq.h \
+	lib/ev/device.c lib/ev/device.h \
+	lib/ev/dgram.c lib/ev/dgram.h \
+	lib/ev/error.c lib/ev/error.h \
+	lib/ev/id.c \
+	lib/ev/inbox.c lib/ev/inbox.h \
+	lib/ev/listener.c \
+	lib/ev/lookup.c lib/ev/lookup.h \
+	lib/ev/mcast.c lib/ev/mcast.h \
+	lib/ev/obj.c lib/ev/obj.h \
+	lib/ev/pool.c lib/ev/pool.h \
+	lib/ev/qp.c lib/ev/qp.h \
+	lib/ev/request.c lib/ev/request.h \
+	lib/ev/task.h
 libevr_ev_la_LIBADD = libevr_util.la
 
 lib_LTLIBRARIES += libevrdma.la

@@ -1,0 +1,12 @@
+/* Socket addresses as values. */
+#ifndef EVR_EV_ADDR_H
+#define EVR_EV_ADDR_H
+
+#include <sys/socket.h>
+
+/* 0 for a family without RDMA. */
+socklen_t evr_addr_len(const struct sockaddr *addr);
+/* 0, or -EAFNOSUPPORT; NULL gives AF_UNSPEC. */
+int evr_addr_copy(struct sockaddr_storage *to, const struct sockaddr *from);
+
+#endif

@@ -1,0 +1,311 @@
+#include "config.h"
+
+#include "ev/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "ev/inbox.h"
+#include "util/clock.h"
+#include "util/options.h"
+
+static const struct evrdma_base_options default_options = {
+	.size = sizeof(struct evrdma_base_options),
+	.turn_budget_us = 500,
+	.cq_budget = 256,
+	.cq_entries = 4096,
+	.device_idle_ms = 1000,
+};
+
+void evrdma_base_options_init_sized(struct evrdma_base_options *options, size_t size)
+{
+	evr_options_store(options, size, &default_options, sizeof(default_options));
+}
+
+const char *evrdma_version(void)
+{
+	return PACKAGE_VERSION;
+}
+
+bool evr_base_closing(const struct evrdma_base *base)
+{
+	return base->closing;
+}
+
+/* --- the turn ------------------------------------------------------------------------------- */
+
+void evr_base_kick(struct evrdma_base *base)
+{
+	if (base->kicked)
+		return;
+	base->kicked = true;
+	if (!base->in_turn)
+		event_active(&base->turn_event, EV_TIMEOUT, 0);
+}
+
+void evr_base_kick_if_closing(struct evrdma_base *base)
+{
+	if (base->closing)
+		evr_base_kick(base);
+}
+
+void evr_base_queue(struct evrdma_base *base, struct evr_task *task)
+{
+	if (task->queued)
+		return;
+	task->queued = true;
+	TAILQ_INSERT_TAIL(&base->tasks, task, link);
+	evr_base_kick(base);
+}
+
+void evr_base_cancel(struct evrdma_base *base, struct evr_task *task)
+{
+	if (!task->queued)
+		return;
+	task->queued = false;
+	TAILQ_REMOVE(&base->tasks, task, link);
+}
+
+void evr_base_poll_cm(struct evrdma_base *base)
+{
+	event_active(&base->cm_event, EV_READ, 0);
+}
+
+void evr_base_add_timer(struct event *timer, int timeout_ms)
+{
+	struct timeval tv = { timeout_ms / 1000, timeout_ms % 1000 * 1000 };
+
+	event_add(timer, &tv);
+}
+
+static uint64_t turn_deadline(const struct evrdma_base *base)
+{
+	return evr_clock_now_us() + base->options.turn_budget_us;
+}
+
+/* At least one task, so that there is progress on a machine however slow. */
+static void run_tasks(struct evrdma_base *base)
+{
+	uint64_t deadline = turn_deadline(base);
+	struct evr_task *task;
+
+	while ((task = TAILQ_FIRST(&base->tasks))) {
+		evr_base_cancel(base, task);
+		task->run(task);
+		if (evr_clock_now_us() >= deadline)
+			break;
+	}
+}
+
+static void finish(struct evrdma_base *base);
+
+static bool can_finish(struct evrdma_base *base)
+{
+	if (!base->closing || !TAILQ_EMPTY(&base->objs) || !TAILQ_EMPTY(&base->cmids))
+		return false;
+	/* It may bring requests from other threads, which are then objects to close. */
+	evr_inbox_deliver(base, true);
+	return TAILQ_EMPTY(&base->objs);
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *arg)
+{
+	static const struct timeval now = { 0, 0 };
+	struct evrdma_base *base = arg;
+
+	base->kicked = false;
+	base->in_turn = true;
+	evr_cq_service_ready(base);
+	run_tasks(base);
+	evr_qp_post_all(base);
+	base->in_turn = false;
+	if (!TAILQ_EMPTY(&base->tasks) || !TAILQ_EMPTY(&base->ready_cqs))
+		base->kicked = true;
+	/* By a timer, not by activation: every other event of the loop has its turn first. */
+	if (base->kicked)
+		event_add(&base->turn_event, &now);
+	else if (can_finish(base))
+		finish(base);
+}
+
+/* --- the channel ---------------------------------------------------------------------------- */
+
+/* Nothing will be heard of any id again; say so rather than spin on a readable channel. */
+static void lose_channel(struct evrdma_base *base, int err)
+{
+	struct evr_cmid *cmid, *next;
+
+	event_del(&base->cm_event);
+	TAILQ_FOREACH_SAFE (cmid, &base->cmids, link, next)
+		cmid->ops->lost(cmid, err);
+}
+
+static void on_cm_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct evrdma_base *base = arg;
+	int ret = evr_cmid_read_events(base, turn_deadline(base));
+
+	if (ret)
+		lose_channel(base, -ret);
+}
+
+static int set_nonblocking(struct evrdma_base *base)
+{
+	base->saved_fd_flags = fcntl(base->channel->fd, F_GETFL);
+	if (base->saved_fd_flags < 0)
+		return -errno;
+	if (fcntl(base->channel->fd, F_SETFL, base->saved_fd_flags | O_NONBLOCK) < 0)
+		return -errno;
+	return 0;
+}
+
+static int start_reading(struct evrdma_base *base)
+{
+	int ret = set_nonblocking(base);
+
+	if (ret)
+		return ret;
+	event_assign(&base->cm_event, base->event_base, base->channel->fd, EV_READ | EV_PERSIST,
+		on_cm_readable, base);
+	return event_add(&base->cm_event, NULL) ? -ENOMEM : 0;
+}
+
+static void give_channel_back(struct evrdma_base *base)
+{
+	event_del(&base->cm_event);
+	if (base->own_channel)
+		rdma_destroy_event_channel(base->channel);
+	else
+		fcntl(base->channel->fd, F_SETFL, base->saved_fd_flags);
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+static void init_lists(struct evrdma_base *base)
+{
+	TAILQ_INIT(&base->tasks);
+	TAILQ_INIT(&base->objs);
+	TAILQ_INIT(&base->cmids);
+	TAILQ_INIT(&base->devices);
+	TAILQ_INIT(&base->ready_cqs);
+	TAILQ_INIT(&base->unposted_qps);
+	TAILQ_INIT(&base->pools);
+	evr_ptrmap_init(&base->cmid_map);
+	evr_idmap_init(&base->qp_numbers);
+}
+
+static int start(struct evrdma_base *base)
+{
+	int ret;
+
+	event_assign(&base->turn_event, base->event_base, -1, 0, on_turn, base);
+	ret = evr_inbox_init(base);
+	if (ret)
+		return ret;
+	ret = start_reading(base);
+	if (ret)
+		evr_inbox_fini(base);
+	return ret;
+}
+
+static struct evrdma_base *make(struct event_base *event_base, struct rdma_event_channel *channel,
+	bool own_channel, const struct evrdma_base_options *options)
+{
+	struct evrdma_base *base = calloc(1, sizeof(*base));
+	int ret = -ENOMEM;
+
+	if (!base)
+		goto fail;
+	base->event_base = event_base;
+	base->channel = channel;
+	base->own_channel = own_channel;
+	base->options = default_options;
+	init_lists(base);
+	ret = evr_options_load(&base->options, sizeof(base->options), options);
+	if (ret)
+		goto fail;
+	ret = start(base);
+	if (ret)
+		goto fail;
+	return base;
+fail:
+	free(base);
+	errno = -ret;
+	return NULL;
+}
+
+struct evrdma_base *evrdma_base_new_with_channel(struct event_base *event_base,
+	struct rdma_event_channel *channel, const struct evrdma_base_options *options)
+{
+	return make(event_base, channel, false, options);
+}
+
+struct evrdma_base *evrdma_base_new(
+	struct event_base *event_base, const struct evrdma_base_options *options)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct evrdma_base *base;
+	int err;
+
+	if (!channel)
+		return NULL;
+	base = make(event_base, channel, true, options);
+	if (!base) {
+		err = errno;
+		rdma_destroy_event_channel(channel);
+		errno = err;
+	}
+	return base;
+}
+
+static void finish(struct evrdma_base *base)
+{
+	evrdma_base_cb cb = base->closed_cb;
+	void *arg = base->closed_arg;
+
+	evr_device_release_all(base);
+	evr_pool_release_all(base);
+	event_del(&base->turn_event);
+	evr_inbox_fini(base);
+	give_channel_back(base);
+	evr_ptrmap_fini(&base->cmid_map);
+	evr_idmap_fini(&base->qp_numbers);
+	if (cb)
+		cb(base, arg);
+	free(base);
+}
+
+void evrdma_base_close(struct evrdma_base *base, evrdma_base_cb cb, void *arg)
+{
+	struct evr_cmid *cmid;
+	struct evr_obj *obj;
+
+	if (!base || base->closing)
+		return;
+	base->closing = true;
+	base->closed_cb = cb;
+	base->closed_arg = arg;
+	TAILQ_FOREACH (obj, &base->objs, link)
+		evr_obj_close(obj);
+	/* Connections of other bases whose events were moved here. */
+	TAILQ_FOREACH (cmid, &base->cmids, link)
+		evr_obj_close(cmid->owner);
+	evr_base_kick(base);
+}
+
+void evrdma_base_set_event_cb(struct evrdma_base *base, evrdma_base_event_cb cb, void *arg)
+{
+	base->event_cb = cb;
+	base->event_arg = arg;
+}
+
+struct event_base *evrdma_base_get_event_base(const struct evrdma_base *base)
+{
+	return base->event_base;
+}
+
+struct rdma_event_channel *evrdma_base_get_channel(const struct evrdma_base *base)
+{
+	return base->channel;
+}

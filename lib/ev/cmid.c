@@ -1,0 +1,151 @@
+#include "ev/cmid.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "ev/base.h"
+#include "util/clock.h"
+
+/* The kernel's largest private data. */
+enum { MAX_PRIVATE_DATA = 256 };
+
+static void forget(struct evr_cmid *cmid)
+{
+	evr_ptrmap_remove(&cmid->base->cmid_map, cmid->cm);
+	TAILQ_REMOVE(&cmid->base->cmids, cmid, link);
+	evr_base_kick_if_closing(cmid->base);
+}
+
+int evr_cmid_take(struct evr_cmid *cmid, struct evrdma_base *base, struct rdma_cm_id *cm)
+{
+	int ret = evr_ptrmap_add(&base->cmid_map, cm, cmid);
+
+	if (ret)
+		return ret;
+	cmid->base = base;
+	cmid->cm = cm;
+	TAILQ_INSERT_TAIL(&base->cmids, cmid, link);
+	return 0;
+}
+
+int evr_cmid_create(struct evr_cmid *cmid, struct evrdma_base *base, enum rdma_port_space ps)
+{
+	struct rdma_cm_id *cm;
+	int ret;
+
+	if (rdma_create_id(base->channel, &cm, NULL, ps))
+		return -errno;
+	ret = evr_cmid_take(cmid, base, cm);
+	if (ret)
+		rdma_destroy_id(cm);
+	return ret;
+}
+
+struct rdma_cm_id *evr_cmid_release(struct evr_cmid *cmid)
+{
+	struct rdma_cm_id *cm = cmid->cm;
+
+	forget(cmid);
+	cmid->cm = NULL;
+	return cm;
+}
+
+void evr_cmid_hand_over(struct evr_cmid *from, struct evr_cmid *to)
+{
+	struct evrdma_base *base = from->base;
+	struct rdma_cm_id *cm = evr_cmid_release(from);
+
+	/* The slot was freed just now, so there is room. */
+	(void)evr_cmid_take(to, base, cm);
+}
+
+void evr_cmid_destroy(struct evr_cmid *cmid)
+{
+	if (cmid->cm)
+		rdma_destroy_id(evr_cmid_release(cmid));
+}
+
+int evr_cmid_migrate(struct evr_cmid *cmid, struct evrdma_base *base)
+{
+	struct rdma_cm_id *cm = cmid->cm;
+	int ret;
+
+	if (base == cmid->base)
+		return 0;
+	ret = evr_ptrmap_add(&base->cmid_map, cm, cmid);
+	if (ret)
+		return ret;
+	if (rdma_migrate_id(cm, base->channel)) {
+		ret = -errno;
+		evr_ptrmap_remove(&base->cmid_map, cm);
+		return ret;
+	}
+	forget(cmid);
+	cmid->base = base;
+	TAILQ_INSERT_TAIL(&base->cmids, cmid, link);
+	return 0;
+}
+
+struct event_copy {
+	struct rdma_cm_event event;
+	unsigned char private_data[MAX_PRIVATE_DATA];
+};
+
+static bool has_private_data(const struct rdma_cm_event *event)
+{
+	/* A multicast event has the join's context there instead. */
+	return event->event != RDMA_CM_EVENT_MULTICAST_JOIN &&
+		event->event != RDMA_CM_EVENT_MULTICAST_ERROR && event->param.conn.private_data;
+}
+
+/* Copies before the acknowledgement frees it. conn and ud begin alike. */
+static void copy_event(struct event_copy *copy, const struct rdma_cm_event *event)
+{
+	copy->event = *event;
+	if (!has_private_data(event))
+		return;
+	memcpy(copy->private_data, event->param.conn.private_data,
+		event->param.conn.private_data_len);
+	copy->event.param.conn.private_data = copy->private_data;
+}
+
+static void dispatch(struct evrdma_base *base, const struct rdma_cm_event *event)
+{
+	bool request = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
+	struct evr_cmid *cmid =
+		evr_ptrmap_find(&base->cmid_map, request ? event->listen_id : event->id);
+
+	if (cmid)
+		cmid->ops->event(cmid, event);
+	else if (base->event_cb)
+		base->event_cb(base, event, base->event_arg);
+	else if (request)
+		rdma_destroy_id(event->id);
+}
+
+static int read_event(struct evrdma_base *base)
+{
+	struct rdma_cm_event *event;
+	struct event_copy copy;
+
+	errno = 0;
+	if (rdma_get_cm_event(base->channel, &event))
+		return -errno;
+	/* The CM says -1 for what it found wrong itself, and has the reason in errno. */
+	if (event->status == -1 && errno)
+		event->status = -errno;
+	copy_event(&copy, event);
+	rdma_ack_cm_event(event);
+	dispatch(base, &copy.event);
+	return 0;
+}
+
+int evr_cmid_read_events(struct evrdma_base *base, uint64_t deadline_us)
+{
+	int ret;
+
+	do {
+		ret = read_event(base);
+	} while ((!ret || ret == -EINTR) && evr_clock_now_us() < deadline_us);
+	return ret == -EAGAIN || ret == -EINTR ? 0 : ret;
+}

@@ -1,0 +1,47 @@
+/* An rdma_cm_id that an object owns, and the base whose channel its events come on. */
+#ifndef EVR_EV_CMID_H
+#define EVR_EV_CMID_H
+
+#include <stdint.h>
+
+#include <rdma/rdma_cma.h>
+
+#include "util/list.h"
+
+struct evrdma_base;
+struct evr_cmid;
+struct evr_obj;
+
+struct evr_cmid_ops {
+	/* An event came. It is acknowledged; it lives until the call returns. */
+	void (*event)(struct evr_cmid *cmid, const struct rdma_cm_event *event);
+	/* No event will come any more: the channel cannot be read, for the reason err. */
+	void (*lost)(struct evr_cmid *cmid, int err);
+};
+
+struct evr_cmid {
+	struct rdma_cm_id *cm; /* NULL while there is none */
+	struct evrdma_base *base;
+	struct evr_obj *owner;
+	const struct evr_cmid_ops *ops;
+	TAILQ_ENTRY(evr_cmid) link;
+};
+
+TAILQ_HEAD(evr_cmid_list, evr_cmid);
+
+/* Makes an id on the base's channel. */
+int evr_cmid_create(struct evr_cmid *cmid, struct evrdma_base *base, enum rdma_port_space ps);
+/* Takes an id that is on the base's channel already. -EEXIST when somebody has it. */
+int evr_cmid_take(struct evr_cmid *cmid, struct evrdma_base *base, struct rdma_cm_id *cm);
+/* Gives the id up without destroying it. */
+struct rdma_cm_id *evr_cmid_release(struct evr_cmid *cmid);
+/* Hands the id from one owner to another on the same base. Cannot fail. */
+void evr_cmid_hand_over(struct evr_cmid *from, struct evr_cmid *to);
+/* Destroys the id, if there is one. Slow. */
+void evr_cmid_destroy(struct evr_cmid *cmid);
+int evr_cmid_migrate(struct evr_cmid *cmid, struct evrdma_base *base);
+
+/* Reads events until there is none or the time is up. Returns 0, or why the channel is unreadable. */
+int evr_cmid_read_events(struct evrdma_base *base, uint64_t deadline_us);
+
+#endif

@@ -1,0 +1,482 @@
+#include "ev/conn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ev/addr.h"
+#include "ev/base.h"
+#include "ev/error.h"
+#include "util/options.h"
+
+static const struct evrdma_conn_options default_options = {
+	.size = sizeof(struct evrdma_conn_options),
+	.connect_timeout_ms = 10000,
+	.drain_timeout_ms = 1000,
+	.send_depth = 64,
+	.recv_depth = 64,
+	.port_space = RDMA_PS_TCP,
+	.tos = -1,
+	.ack_timeout = -1,
+	.retry_count = 7,
+	.rnr_retry_count = 7,
+	.responder_resources = 1,
+	.initiator_depth = 1,
+};
+
+void evrdma_conn_options_init_sized(struct evrdma_conn_options *options, size_t size)
+{
+	evr_options_store(options, size, &default_options, sizeof(default_options));
+}
+
+/* --- telling -------------------------------------------------------------------------------- */
+
+void evr_conn_tell(
+	struct evrdma_conn *conn, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+	if (conn->event_cb)
+		conn->event_cb(conn, event, error, conn->arg);
+}
+
+void evr_conn_down(
+	struct evrdma_conn *conn, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+	/* Messages that came before the end are told before it; one of them may be the end. */
+	evr_qp_reap(&conn->qp);
+	if (conn->state == EVR_CONN_DOWN)
+		return;
+	conn->state = EVR_CONN_DOWN;
+	evr_obj_end(&conn->obj);
+	evr_conn_tell(conn, event, error);
+}
+
+static void fail(struct evrdma_conn *conn, const struct evrdma_error *error)
+{
+	if (conn->state == EVR_CONN_SETUP)
+		evr_conn_setup_failed(conn, error);
+	else
+		evr_conn_down(conn, EVRDMA_CONN_ERROR, error);
+}
+
+static void fail_errno(struct evrdma_conn *conn, int err, enum evrdma_step step)
+{
+	struct evrdma_error error;
+
+	evr_error_set(&error, err, step);
+	fail(conn, &error);
+}
+
+void evr_conn_keep_peer_data(struct evrdma_conn *conn, const void *data, size_t len)
+{
+	if (!data || !len)
+		return;
+	if (len > sizeof(conn->peer_data))
+		len = sizeof(conn->peer_data);
+	memcpy(conn->peer_data, data, len);
+	conn->peer_data_len = len;
+}
+
+void evr_conn_keep_addresses(struct evrdma_conn *conn)
+{
+	evr_addr_copy(&conn->local_addr, rdma_get_local_addr(conn->cmid.cm));
+	evr_addr_copy(&conn->peer_addr, rdma_get_peer_addr(conn->cmid.cm));
+}
+
+/* --- the CM's events ------------------------------------------------------------------------ */
+
+static void on_removal(struct evrdma_conn *conn)
+{
+	if (conn->cmid.cm->verbs)
+		evr_device_set_removed(conn->obj.base, conn->cmid.cm->verbs);
+	if (conn->state == EVR_CONN_DOWN)
+		return;
+	/* Another address would lead to no better place in time: this is the end. */
+	conn->target_count = 0;
+	fail_errno(conn, ENODEV, EVRDMA_STEP_REMOVAL);
+}
+
+static void on_disconnected(struct evrdma_conn *conn)
+{
+	if (conn->state == EVR_CONN_UP)
+		evr_conn_down(conn, EVRDMA_CONN_DISCONNECTED, NULL);
+	else if (conn->state == EVR_CONN_SETUP)
+		fail_errno(conn, ECONNRESET, conn->step);
+}
+
+static void on_event(struct evr_cmid *cmid, const struct rdma_cm_event *event)
+{
+	struct evrdma_conn *conn = evr_container_of(cmid, struct evrdma_conn, cmid);
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		on_removal(conn);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		on_disconnected(conn);
+		break;
+	default:
+		if (conn->state == EVR_CONN_SETUP)
+			evr_conn_setup_on_event(conn, event);
+		break;
+	}
+}
+
+static void on_lost(struct evr_cmid *cmid, int err)
+{
+	struct evrdma_conn *conn = evr_container_of(cmid, struct evrdma_conn, cmid);
+
+	conn->target_count = 0;
+	if (conn->state != EVR_CONN_DOWN)
+		fail_errno(conn, err, conn->step);
+}
+
+const struct evr_cmid_ops evr_conn_cmid_ops = { .event = on_event, .lost = on_lost };
+
+/* --- the QP's ------------------------------------------------------------------------------- */
+
+static struct evrdma_conn *of_qp(struct evr_qp *qp)
+{
+	return evr_container_of(qp, struct evrdma_conn, qp);
+}
+
+static void on_sent(
+	struct evr_qp *qp, const struct evr_send *send, const struct evrdma_error *error)
+{
+	evrdma_conn_send_cb cb = (evrdma_conn_send_cb)send->cb;
+
+	if (cb)
+		cb(of_qp(qp), send->buf, error, send->arg);
+}
+
+static void on_received(struct evr_qp *qp, const struct evrdma_recv *recv)
+{
+	struct evrdma_conn *conn = of_qp(qp);
+
+	/* The peer's data says what its last message of the handshake, still under way, will say. */
+	if (conn->state == EVR_CONN_SETUP && conn->passive && !recv->err)
+		rdma_notify(conn->cmid.cm, IBV_EVENT_COMM_EST);
+	if (conn->recv_cb)
+		conn->recv_cb(conn, recv, conn->arg);
+}
+
+static void on_failed(struct evr_qp *qp, const struct evrdma_error *error)
+{
+	struct evrdma_conn *conn = of_qp(qp);
+
+	if (conn->state != EVR_CONN_DOWN)
+		fail(conn, error);
+}
+
+/* The CM's event says why, and follows; but not for ever. */
+static void on_flushed(struct evr_qp *qp)
+{
+	struct evrdma_conn *conn = of_qp(qp);
+
+	if (conn->state == EVR_CONN_UP && !evtimer_pending(&conn->drain_timer, NULL))
+		evr_base_add_timer(&conn->drain_timer, conn->options.drain_timeout_ms);
+}
+
+static void on_writable(struct evr_qp *qp)
+{
+	struct evrdma_conn *conn = of_qp(qp);
+
+	if (conn->state == EVR_CONN_UP)
+		evr_conn_tell(conn, EVRDMA_CONN_WRITABLE, NULL);
+}
+
+static void on_drained(struct evr_qp *qp)
+{
+	evr_obj_continue(&of_qp(qp)->obj);
+}
+
+static const struct evr_qp_ops qp_ops = {
+	.sent = on_sent,
+	.received = on_received,
+	.failed = on_failed,
+	.flushed = on_flushed,
+	.writable = on_writable,
+	.drained = on_drained,
+};
+
+/* --- timers --------------------------------------------------------------------------------- */
+
+static void on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+	struct evrdma_conn *conn = arg;
+
+	conn->target_count = 0;
+	fail_errno(conn, ETIMEDOUT, conn->step);
+}
+
+/* Ends the wait for the peer's answer to a disconnect, for the reason of a flush, or for a drain. */
+static void on_drain_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct evrdma_conn *conn = arg;
+
+	if (conn->state == EVR_CONN_UP) {
+		fail_errno(conn, conn->disconnecting ? ETIMEDOUT : ECONNRESET,
+			conn->disconnecting ? EVRDMA_STEP_DISCONNECT : EVRDMA_STEP_TRANSFER);
+		return;
+	}
+	conn->drain_over = true;
+	evr_obj_continue(&conn->obj);
+}
+
+/* --- the end -------------------------------------------------------------------------------- */
+
+/* Ends the traffic: the peer is told, and what is posted is flushed. */
+static void stop_traffic(struct evrdma_conn *conn)
+{
+	bool told = conn->handshaking && !rdma_disconnect(conn->cmid.cm);
+
+	/* Of the two transports only InfiniBand's disconnect leaves the QP in the error state. */
+	if (told && conn->cmid.cm->verbs->device->transport_type == IBV_TRANSPORT_IB)
+		conn->qp.in_error = true;
+	else
+		evr_qp_set_error(&conn->qp);
+}
+
+static int end_start(struct evrdma_conn *conn)
+{
+	evr_conn_stop_setup(conn);
+	event_del(&conn->drain_timer);
+	if (conn->qp.qp) {
+		stop_traffic(conn);
+		evr_base_add_timer(&conn->drain_timer, conn->options.drain_timeout_ms);
+	}
+	/* A QP that never talked has nothing to say: it goes as it is. */
+	conn->drain_over = !conn->qp.qp || !conn->handshaking;
+	conn->end = EVR_CONN_END_DRAIN;
+	return -EAGAIN;
+}
+
+static int end_drain(struct evrdma_conn *conn)
+{
+	evr_qp_reap(&conn->qp);
+	if (!conn->drain_over && !evr_qp_is_drained(&conn->qp))
+		return -EINPROGRESS;
+	event_del(&conn->drain_timer);
+	conn->end = EVR_CONN_END_QP;
+	return -EAGAIN;
+}
+
+static int end_qp(struct evrdma_conn *conn)
+{
+	evr_qp_unbind(&conn->qp, &conn->cmid);
+	evr_qp_cancel(&conn->qp);
+	conn->end = EVR_CONN_END_ID;
+	return -EAGAIN;
+}
+
+/* The device first: the CM closes a device that was removed with the last id on it. */
+static int end_id(struct evrdma_conn *conn)
+{
+	evr_qp_put_device(&conn->qp);
+	evr_cmid_destroy(&conn->cmid);
+	return 0;
+}
+
+static int conn_end(struct evr_obj *obj)
+{
+	static int (*const steps[])(struct evrdma_conn *) = {
+		[EVR_CONN_END_START] = end_start,
+		[EVR_CONN_END_DRAIN] = end_drain,
+		[EVR_CONN_END_QP] = end_qp,
+		[EVR_CONN_END_ID] = end_id,
+	};
+	struct evrdma_conn *conn = evr_container_of(obj, struct evrdma_conn, obj);
+
+	return steps[conn->end](conn);
+}
+
+static void conn_closed(struct evr_obj *obj)
+{
+	evr_conn_tell(evr_container_of(obj, struct evrdma_conn, obj), EVRDMA_CONN_CLOSED, NULL);
+}
+
+static void conn_free(struct evr_obj *obj)
+{
+	struct evrdma_conn *conn = evr_container_of(obj, struct evrdma_conn, obj);
+
+	evr_qp_fini(&conn->qp);
+	free(conn->targets);
+	free(conn);
+}
+
+static const struct evr_obj_class conn_class = {
+	.work = evr_conn_work,
+	.end = conn_end,
+	.closed = conn_closed,
+	.free = conn_free,
+};
+
+/* --- the calls ------------------------------------------------------------------------------ */
+
+static bool in_range(int value, int low, int high)
+{
+	return value >= low && value <= high;
+}
+
+static bool options_valid(const struct evrdma_conn_options *o)
+{
+	return o->connect_timeout_ms > 0 && o->drain_timeout_ms > 0 && o->send_depth &&
+		o->send_depth <= 65536 && o->recv_depth <= 65536 &&
+		o->low_water <= o->send_depth && in_range(o->tos, -1, 255) &&
+		in_range(o->ack_timeout, -1, 31) && o->retry_count <= 7 &&
+		o->rnr_retry_count <= 7 &&
+		(o->port_space == RDMA_PS_TCP || o->port_space == RDMA_PS_IB) &&
+		o->private_data_len <= EVR_CONN_PRIVATE_DATA_MAX &&
+		(o->private_data || !o->private_data_len);
+}
+
+static int load_options(struct evrdma_conn *conn, const struct evrdma_conn_options *options)
+{
+	conn->options = default_options;
+	if (evr_options_load(&conn->options, sizeof(conn->options), options) ||
+		!options_valid(&conn->options))
+		return -EINVAL;
+	if (conn->options.private_data_len)
+		memcpy(conn->private_data, conn->options.private_data,
+			conn->options.private_data_len);
+	conn->options.private_data = conn->private_data;
+	return 0;
+}
+
+static int init(struct evrdma_conn *conn, struct evrdma_base *base,
+	const struct evrdma_conn_options *options)
+{
+	struct evr_qp_config config;
+	int ret = load_options(conn, options);
+
+	if (ret)
+		return ret;
+	config = (struct evr_qp_config){
+		.type = IBV_QPT_RC,
+		.send_depth = conn->options.send_depth,
+		.recv_depth = conn->options.recv_depth,
+		.low_water = conn->options.low_water,
+		.recv_pool = conn->options.recv_depth ? conn->options.recv_pool : NULL,
+	};
+	ret = evr_qp_init(&conn->qp, base, &config, &qp_ops);
+	if (ret)
+		return ret;
+	ret = evr_obj_init(&conn->obj, base, &conn_class);
+	if (ret)
+		evr_qp_fini(&conn->qp);
+	return ret;
+}
+
+struct evrdma_conn *evrdma_conn_new(
+	struct evrdma_base *base, const struct evrdma_conn_options *options)
+{
+	struct evrdma_conn *conn = calloc(1, sizeof(*conn));
+	int ret;
+
+	if (!conn)
+		return NULL;
+	ret = init(conn, base, options);
+	if (ret) {
+		free(conn);
+		errno = -ret;
+		return NULL;
+	}
+	conn->cmid.owner = &conn->obj;
+	conn->cmid.ops = &evr_conn_cmid_ops;
+	evtimer_assign(&conn->deadline, base->event_base, on_deadline, conn);
+	evtimer_assign(&conn->drain_timer, base->event_base, on_drain_timer, conn);
+	return conn;
+}
+
+void evrdma_conn_setcb(struct evrdma_conn *conn, evrdma_conn_recv_cb recv_cb,
+	evrdma_conn_event_cb event_cb, void *arg)
+{
+	conn->recv_cb = recv_cb;
+	conn->event_cb = event_cb;
+	conn->arg = arg;
+}
+
+int evrdma_conn_recv(struct evrdma_conn *conn, struct evrdma_buf *buf)
+{
+	if (conn->options.recv_pool)
+		return -EINVAL;
+	if (conn->state == EVR_CONN_DOWN || conn->obj.closing)
+		return -ENOTCONN;
+	return evr_qp_submit_recv(&conn->qp, buf);
+}
+
+int evrdma_conn_send(struct evrdma_conn *conn, struct evrdma_buf *buf, size_t len,
+	evrdma_conn_send_cb cb, void *arg)
+{
+	struct evr_send send = {
+		.buf = buf, .len = (uint32_t)len, .cb = (void (*)(void))cb, .arg = arg
+	};
+
+	if (conn->state != EVR_CONN_UP || conn->disconnecting)
+		return -ENOTCONN;
+	if (len > evrdma_buf_size(buf))
+		return -EMSGSIZE;
+	return evr_qp_submit_send(&conn->qp, &send);
+}
+
+uint32_t evrdma_conn_send_space(const struct evrdma_conn *conn)
+{
+	return conn->state == EVR_CONN_UP && !conn->disconnecting ? evr_qp_send_space(&conn->qp) : 0;
+}
+
+int evrdma_conn_disconnect(struct evrdma_conn *conn)
+{
+	if (conn->state != EVR_CONN_UP)
+		return -ENOTCONN;
+	if (conn->disconnecting)
+		return 0;
+	conn->disconnecting = true;
+	conn->next = EVR_CONN_DISCONNECT;
+	evr_base_add_timer(&conn->drain_timer, conn->options.drain_timeout_ms);
+	evr_obj_work(&conn->obj);
+	return 0;
+}
+
+int evrdma_conn_migrate(struct evrdma_conn *conn, struct evrdma_base *base)
+{
+	if (!conn->cmid.cm || conn->state == EVR_CONN_DOWN)
+		return -ENOTCONN;
+	if (base->event_base != conn->obj.base->event_base)
+		return -EXDEV;
+	if (evr_base_closing(base))
+		return -EPIPE;
+	return evr_cmid_migrate(&conn->cmid, base);
+}
+
+void evrdma_conn_close(struct evrdma_conn *conn)
+{
+	if (!conn)
+		return;
+	conn->state = EVR_CONN_DOWN;
+	evr_obj_close(&conn->obj);
+}
+
+struct rdma_cm_id *evrdma_conn_get_cm_id(const struct evrdma_conn *conn)
+{
+	return conn->cmid.cm;
+}
+
+struct evrdma_base *evrdma_conn_get_base(const struct evrdma_conn *conn)
+{
+	return conn->obj.base;
+}
+
+const struct sockaddr *evrdma_conn_get_local_addr(const struct evrdma_conn *conn)
+{
+	return (const struct sockaddr *)&conn->local_addr;
+}
+
+const struct sockaddr *evrdma_conn_get_peer_addr(const struct evrdma_conn *conn)
+{
+	return (const struct sockaddr *)&conn->peer_addr;
+}
+
+const void *evrdma_conn_get_private_data(const struct evrdma_conn *conn, size_t *len)
+{
+	*len = conn->peer_data_len;
+	return conn->peer_data_len ? conn->peer_data : NULL;
+}

@@ -1,0 +1,106 @@
+/*
+ * A connection.
+ *
+ *   NEW --connect(), accept()--> SETUP --established--> UP
+ *    any of them --ended, failed, closed--> DOWN
+ *
+ * In DOWN the object is ending (obj.h): its timers stop, the QP goes to the error state and is
+ * drained, destroyed, the rest is cancelled, the id is destroyed. DOWN is entered once; that is when
+ * DISCONNECTED or ERROR is told, unless the user closed first.
+ */
+#ifndef EVR_EV_CONN_H
+#define EVR_EV_CONN_H
+
+#include <event2/event_struct.h>
+#include <stdbool.h>
+
+#include "ev/cmid.h"
+#include "ev/lookup.h"
+#include "ev/obj.h"
+#include "ev/qp.h"
+
+#include <evrdma/conn.h>
+
+enum {
+	EVR_CONN_PRIVATE_DATA_MAX = 255,
+};
+
+enum evr_conn_state {
+	EVR_CONN_NEW,
+	EVR_CONN_SETUP,
+	EVR_CONN_UP,
+	EVR_CONN_DOWN,
+};
+
+/* The next step of the setup, made from the task queue. */
+enum evr_conn_next {
+	EVR_CONN_RESOLVE,
+	EVR_CONN_BIND_QP,
+	EVR_CONN_CONNECT,
+	EVR_CONN_ACCEPT,
+	EVR_CONN_DISCONNECT,
+	EVR_CONN_DROP_QP, /* of an address that did not work, to try the next one */
+	EVR_CONN_DROP_ID,
+};
+
+/* The next step of the end. */
+enum evr_conn_end {
+	EVR_CONN_END_START,
+	EVR_CONN_END_DRAIN,
+	EVR_CONN_END_QP,
+	EVR_CONN_END_ID,
+};
+
+struct evrdma_conn {
+	struct evr_obj obj;
+	struct evr_cmid cmid;
+	struct evr_qp qp;
+	struct evrdma_conn_options options;
+	unsigned char private_data[EVR_CONN_PRIVATE_DATA_MAX];
+
+	evrdma_conn_recv_cb recv_cb;
+	evrdma_conn_event_cb event_cb;
+	void *arg;
+
+	enum evr_conn_state state;
+	enum evr_conn_next next;
+	enum evr_conn_end end;
+	enum evrdma_step step;
+	bool passive;
+	bool handshaking; /* the CM was asked to connect or accept: the peer may know of us */
+	bool disconnecting;
+	bool drain_over;
+	struct event deadline;
+	struct event drain_timer;
+
+	struct evr_lookup *lookup;
+	struct sockaddr_storage src;
+	struct sockaddr_storage *targets;
+	size_t target_count;
+	size_t target;
+
+	uint8_t peer_responder_resources; /* of the request that is accepted */
+	uint8_t peer_initiator_depth;
+	struct sockaddr_storage local_addr;
+	struct sockaddr_storage peer_addr;
+	unsigned char peer_data[EVR_CONN_PRIVATE_DATA_MAX];
+	size_t peer_data_len;
+};
+
+extern const struct evr_cmid_ops evr_conn_cmid_ops;
+
+/* conn_setup.c */
+void evr_conn_work(struct evr_obj *obj);
+void evr_conn_stop_setup(struct evrdma_conn *conn);
+void evr_conn_setup_failed(struct evrdma_conn *conn, const struct evrdma_error *error);
+void evr_conn_setup_on_event(struct evrdma_conn *conn, const struct rdma_cm_event *event);
+
+/* conn.c */
+void evr_conn_tell(
+	struct evrdma_conn *conn, enum evrdma_conn_event event, const struct evrdma_error *error);
+void evr_conn_down(
+	struct evrdma_conn *conn, enum evrdma_conn_event event, const struct evrdma_error *error);
+void evr_conn_keep_peer_data(struct evrdma_conn *conn, const void *data, size_t len);
+void evr_conn_keep_addresses(struct evrdma_conn *conn);
+
+#endif

@@ -1,0 +1,383 @@
+/* From NEW to UP: names, addresses, the QP, the handshake, one step after the other. */
+#include <errno.h>
+#include <event2/util.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ev/addr.h"
+#include "ev/base.h"
+#include "ev/conn.h"
+#include "ev/error.h"
+#include "ev/request.h"
+
+static void go_on(struct evrdma_conn *conn, enum evr_conn_next next)
+{
+	conn->next = next;
+	evr_obj_work(&conn->obj);
+}
+
+void evr_conn_stop_setup(struct evrdma_conn *conn)
+{
+	event_del(&conn->deadline);
+	evr_lookup_cancel(conn->lookup);
+	conn->lookup = NULL;
+}
+
+/* What is still heard of the address that did not work is of no interest. */
+static bool is_retrying(const struct evrdma_conn *conn)
+{
+	return conn->next == EVR_CONN_DROP_QP || conn->next == EVR_CONN_DROP_ID;
+}
+
+void evr_conn_setup_failed(struct evrdma_conn *conn, const struct evrdma_error *error)
+{
+	if (conn->target_count && is_retrying(conn))
+		return;
+	if (conn->target + 1 < conn->target_count) {
+		conn->target++;
+		go_on(conn, EVR_CONN_DROP_QP);
+		return;
+	}
+	evr_conn_down(conn, EVRDMA_CONN_ERROR, error);
+}
+
+static void failed_errno(struct evrdma_conn *conn, int ret)
+{
+	struct evrdma_error error;
+
+	evr_error_set(&error, -ret, conn->step);
+	evr_conn_setup_failed(conn, &error);
+}
+
+/* --- the steps ------------------------------------------------------------------------------ */
+
+static int set_option(struct evrdma_conn *conn, int option, int value)
+{
+	uint8_t byte = (uint8_t)value;
+
+	if (value < 0)
+		return 0;
+	if (rdma_set_option(conn->cmid.cm, RDMA_OPTION_ID, option, &byte, sizeof(byte)))
+		return -errno;
+	return 0;
+}
+
+static int resolve(struct evrdma_conn *conn)
+{
+	struct sockaddr *src = conn->src.ss_family ? (struct sockaddr *)&conn->src : NULL;
+	struct sockaddr *dst = (struct sockaddr *)&conn->targets[conn->target];
+	int ret;
+
+	conn->step = EVRDMA_STEP_ADDR;
+	ret = evr_cmid_create(
+		&conn->cmid, conn->obj.base, (enum rdma_port_space)conn->options.port_space);
+	if (ret)
+		return ret;
+	ret = set_option(conn, RDMA_OPTION_ID_ACK_TIMEOUT, conn->options.ack_timeout);
+	if (ret)
+		return ret;
+	if (rdma_resolve_addr(conn->cmid.cm, src, dst, conn->options.connect_timeout_ms))
+		return -errno;
+	return 0;
+}
+
+static int resolve_route(struct evrdma_conn *conn)
+{
+	int ret = set_option(conn, RDMA_OPTION_ID_TOS, conn->options.tos);
+
+	conn->step = EVRDMA_STEP_ROUTE;
+	if (ret)
+		return ret;
+	if (rdma_resolve_route(conn->cmid.cm, conn->options.connect_timeout_ms))
+		return -errno;
+	return 0;
+}
+
+static int bind_qp(struct evrdma_conn *conn)
+{
+	int ret;
+
+	conn->step = EVRDMA_STEP_DEVICE;
+	if (conn->passive) {
+		ret = set_option(conn, RDMA_OPTION_ID_ACK_TIMEOUT, conn->options.ack_timeout);
+		if (ret)
+			return ret;
+	}
+	ret = evr_qp_bind(&conn->qp, &conn->cmid);
+	if (!ret)
+		go_on(conn, conn->passive ? EVR_CONN_ACCEPT : EVR_CONN_CONNECT);
+	return ret;
+}
+
+static void fill_param(const struct evrdma_conn *conn, struct rdma_conn_param *param)
+{
+	*param = (struct rdma_conn_param){
+		.private_data = conn->options.private_data,
+		.private_data_len = (uint8_t)conn->options.private_data_len,
+		.responder_resources = conn->options.responder_resources,
+		.initiator_depth = conn->options.initiator_depth,
+		.retry_count = conn->options.retry_count,
+		.rnr_retry_count = conn->options.rnr_retry_count,
+	};
+}
+
+static int connect_to_peer(struct evrdma_conn *conn)
+{
+	struct rdma_conn_param param;
+
+	conn->step = EVRDMA_STEP_CONNECT;
+	fill_param(conn, &param);
+	if (rdma_connect(conn->cmid.cm, &param))
+		return -errno;
+	conn->handshaking = true;
+	return 0;
+}
+
+static uint8_t smaller(uint8_t a, uint8_t b)
+{
+	return a < b ? a : b;
+}
+
+static int accept_peer(struct evrdma_conn *conn)
+{
+	struct rdma_conn_param param;
+
+	conn->step = EVRDMA_STEP_ACCEPT;
+	fill_param(conn, &param);
+	param.responder_resources =
+		smaller(param.responder_resources, conn->peer_responder_resources);
+	param.initiator_depth = smaller(param.initiator_depth, conn->peer_initiator_depth);
+	if (rdma_accept(conn->cmid.cm, &param))
+		return -errno;
+	conn->handshaking = true;
+	return 0;
+}
+
+static int disconnect(struct evrdma_conn *conn)
+{
+	conn->step = EVRDMA_STEP_DISCONNECT;
+	/* EINVAL: the peer was first, and its DISCONNECTED is on the way. */
+	return rdma_disconnect(conn->cmid.cm) && errno != EINVAL ? -errno : 0;
+}
+
+static int drop_qp(struct evrdma_conn *conn)
+{
+	evr_qp_unbind(&conn->qp, &conn->cmid);
+	go_on(conn, EVR_CONN_DROP_ID);
+	return 0;
+}
+
+static int drop_id(struct evrdma_conn *conn)
+{
+	evr_qp_put_device(&conn->qp);
+	evr_cmid_destroy(&conn->cmid);
+	conn->handshaking = false;
+	go_on(conn, EVR_CONN_RESOLVE);
+	return 0;
+}
+
+void evr_conn_work(struct evr_obj *obj)
+{
+	static int (*const steps[])(struct evrdma_conn *) = {
+		[EVR_CONN_RESOLVE] = resolve,
+		[EVR_CONN_BIND_QP] = bind_qp,
+		[EVR_CONN_CONNECT] = connect_to_peer,
+		[EVR_CONN_ACCEPT] = accept_peer,
+		[EVR_CONN_DISCONNECT] = disconnect,
+		[EVR_CONN_DROP_QP] = drop_qp,
+		[EVR_CONN_DROP_ID] = drop_id,
+	};
+	struct evrdma_conn *conn = evr_container_of(obj, struct evrdma_conn, obj);
+	int ret = steps[conn->next](conn);
+
+	if (ret)
+		failed_errno(conn, ret);
+}
+
+/* --- the answers ---------------------------------------------------------------------------- */
+
+static void established(struct evrdma_conn *conn, const struct rdma_cm_event *event)
+{
+	event_del(&conn->deadline);
+	conn->target_count = 0;
+	if (!conn->passive)
+		evr_conn_keep_peer_data(conn, event->param.conn.private_data,
+			event->param.conn.private_data_len);
+	evr_conn_keep_addresses(conn);
+	conn->state = EVR_CONN_UP;
+	conn->step = EVRDMA_STEP_TRANSFER;
+	evr_conn_tell(conn, EVRDMA_CONN_CONNECTED, NULL);
+}
+
+static void refused(struct evrdma_conn *conn, const struct rdma_cm_event *event)
+{
+	struct evrdma_error error;
+
+	if (event->event == RDMA_CM_EVENT_REJECTED)
+		evr_conn_keep_peer_data(conn, event->param.conn.private_data,
+			event->param.conn.private_data_len);
+	evr_error_from_event(&error, event, conn->step);
+	evr_conn_setup_failed(conn, &error);
+}
+
+static void address_resolved(struct evrdma_conn *conn)
+{
+	int ret = resolve_route(conn);
+
+	if (ret)
+		failed_errno(conn, ret);
+}
+
+void evr_conn_setup_on_event(struct evrdma_conn *conn, const struct rdma_cm_event *event)
+{
+	if (is_retrying(conn))
+		return;
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		address_resolved(conn);
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		go_on(conn, EVR_CONN_BIND_QP);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		established(conn, event);
+		break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_REJECTED:
+		refused(conn, event);
+		break;
+	default:
+		break;
+	}
+}
+
+/* --- the calls ------------------------------------------------------------------------------ */
+
+static int begin(struct evrdma_conn *conn)
+{
+	if (conn->obj.closing)
+		return -EPIPE;
+	if (conn->state == EVR_CONN_UP)
+		return -EISCONN;
+	if (conn->state != EVR_CONN_NEW)
+		return -EALREADY;
+	return 0;
+}
+
+static void start(struct evrdma_conn *conn, enum evrdma_step step)
+{
+	conn->state = EVR_CONN_SETUP;
+	conn->step = step;
+	evr_base_add_timer(&conn->deadline, conn->options.connect_timeout_ms);
+}
+
+static int alloc_targets(struct evrdma_conn *conn, size_t n)
+{
+	free(conn->targets);
+	conn->targets = calloc(n, sizeof(*conn->targets));
+	conn->target_count = 0;
+	return conn->targets ? 0 : -ENOMEM;
+}
+
+int evrdma_conn_connect(
+	struct evrdma_conn *conn, const struct sockaddr *src, const struct sockaddr *dst)
+{
+	int ret = begin(conn);
+
+	if (ret)
+		return ret;
+	if (!dst)
+		return -EINVAL;
+	ret = evr_addr_copy(&conn->src, src);
+	if (ret)
+		return ret;
+	ret = alloc_targets(conn, 1);
+	if (ret)
+		return ret;
+	ret = evr_addr_copy(&conn->targets[0], dst);
+	if (ret)
+		return ret;
+	conn->target_count = 1;
+	start(conn, EVRDMA_STEP_ADDR);
+	go_on(conn, EVR_CONN_RESOLVE);
+	return 0;
+}
+
+static int keep_addresses(struct evrdma_conn *conn, const struct evutil_addrinfo *addresses)
+{
+	const struct evutil_addrinfo *ai;
+	size_t n = 0;
+	int ret;
+
+	for (ai = addresses; ai; ai = ai->ai_next)
+		n++;
+	ret = alloc_targets(conn, n ? n : 1);
+	if (ret)
+		return ret;
+	for (ai = addresses; ai; ai = ai->ai_next)
+		if (!evr_addr_copy(&conn->targets[conn->target_count], ai->ai_addr))
+			conn->target_count++;
+	return conn->target_count ? 0 : -EAFNOSUPPORT;
+}
+
+static void on_looked_up(int result, struct evutil_addrinfo *addresses, void *arg)
+{
+	struct evrdma_conn *conn = arg;
+	struct evrdma_error error;
+	int ret;
+
+	conn->lookup = NULL;
+	if (result) {
+		evr_error_set(&error, result == EVUTIL_EAI_MEMORY ? ENOMEM : EHOSTUNREACH,
+			EVRDMA_STEP_NAME);
+		error.eai = result;
+		evr_conn_setup_failed(conn, &error);
+		return;
+	}
+	ret = keep_addresses(conn, addresses);
+	evutil_freeaddrinfo(addresses);
+	if (ret)
+		failed_errno(conn, ret);
+	else
+		go_on(conn, EVR_CONN_RESOLVE);
+}
+
+int evrdma_conn_connect_hostname(struct evrdma_conn *conn, struct evdns_base *evdns, int family,
+	const char *host, uint16_t port)
+{
+	int ret = begin(conn);
+
+	if (ret)
+		return ret;
+	conn->lookup = evr_lookup_start(
+		conn->obj.base, evdns, family, host, port, on_looked_up, conn);
+	if (!conn->lookup)
+		return -ENOMEM;
+	start(conn, EVRDMA_STEP_NAME);
+	return 0;
+}
+
+int evrdma_conn_accept(struct evrdma_conn *conn, struct evrdma_request *request)
+{
+	int ret = begin(conn);
+
+	if (ret)
+		return ret;
+	if (request->obj.base != conn->obj.base)
+		return -EXDEV;
+	if (request->obj.closing)
+		return -EPIPE;
+	conn->passive = true;
+	conn->peer_responder_resources = request->responder_resources;
+	conn->peer_initiator_depth = request->initiator_depth;
+	evr_conn_keep_peer_data(conn, request->private_data, request->private_data_len);
+	evr_cmid_hand_over(&request->cmid, &conn->cmid);
+	evr_obj_close(&request->obj);
+	evr_conn_keep_addresses(conn);
+	start(conn, EVRDMA_STEP_ACCEPT);
+	go_on(conn, EVR_CONN_BIND_QP);
+	return 0;
+}

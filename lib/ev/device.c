@@ -1,0 +1,161 @@
+#include "ev/device.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "ev/base.h"
+
+static void release(struct evr_device *device)
+{
+	struct evrdma_base *base = device->base;
+
+	event_del(&device->idle_timer);
+	event_del(&device->channel_event);
+	evr_pool_forget_device(device);
+	evr_cq_destroy_all(&device->cqs);
+	ibv_destroy_comp_channel(device->channel);
+	ibv_dealloc_pd(device->pd);
+	TAILQ_REMOVE(&base->devices, device, link);
+	free(device);
+}
+
+static void on_idle(evutil_socket_t fd, short what, void *arg)
+{
+	struct evr_device *device = arg;
+	struct evrdma_base *base = device->base;
+
+	release(device);
+	evr_base_poll_cm(base);
+}
+
+static void on_channel_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct evr_device *device = arg;
+
+	evr_cq_read_channel(device);
+}
+
+static int watch_channel(struct evr_device *device)
+{
+	struct evrdma_base *base = device->base;
+	int flags = fcntl(device->channel->fd, F_GETFL);
+
+	if (flags < 0 || fcntl(device->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return -errno;
+	event_assign(&device->idle_timer, base->event_base, -1, 0, on_idle, device);
+	event_assign(&device->channel_event, base->event_base, device->channel->fd,
+		EV_READ | EV_PERSIST, on_channel_readable, device);
+	return event_add(&device->channel_event, NULL) ? -ENOMEM : 0;
+}
+
+/* verbs set errno where they give NULL, mostly. */
+static int verbs_error(void)
+{
+	return errno ? -errno : -EIO;
+}
+
+static int open_verbs(struct evr_device *device)
+{
+	struct ibv_device_attr attr;
+	int ret;
+
+	ret = ibv_query_device(device->verbs, &attr);
+	if (ret)
+		return -ret;
+	device->max_cqe = attr.max_cqe;
+	errno = 0;
+	device->pd = ibv_alloc_pd(device->verbs);
+	if (!device->pd)
+		return verbs_error();
+	device->channel = ibv_create_comp_channel(device->verbs);
+	if (!device->channel) {
+		ret = verbs_error();
+		goto free_pd;
+	}
+	ret = watch_channel(device);
+	if (ret)
+		goto free_channel;
+	return 0;
+free_channel:
+	ibv_destroy_comp_channel(device->channel);
+free_pd:
+	ibv_dealloc_pd(device->pd);
+	return ret;
+}
+
+static int open_device(
+	struct evrdma_base *base, struct ibv_context *verbs, struct evr_device **opened)
+{
+	struct evr_device *device = calloc(1, sizeof(*device));
+	int ret;
+
+	if (!device)
+		return -ENOMEM;
+	device->base = base;
+	device->verbs = verbs;
+	TAILQ_INIT(&device->cqs);
+	TAILQ_INIT(&device->mrs);
+	ret = open_verbs(device);
+	if (ret) {
+		free(device);
+		return ret;
+	}
+	TAILQ_INSERT_TAIL(&base->devices, device, link);
+	*opened = device;
+	return 0;
+}
+
+static struct evr_device *find(struct evrdma_base *base, struct ibv_context *verbs)
+{
+	struct evr_device *device;
+
+	TAILQ_FOREACH (device, &base->devices, link)
+		if (device->verbs == verbs && !device->removed)
+			break;
+	return device;
+}
+
+int evr_device_get(struct evrdma_base *base, struct ibv_context *verbs, struct evr_device **device)
+{
+	int ret;
+
+	*device = find(base, verbs);
+	if (!*device) {
+		ret = open_device(base, verbs, device);
+		if (ret)
+			return ret;
+	}
+	event_del(&(*device)->idle_timer);
+	(*device)->users++;
+	return 0;
+}
+
+void evr_device_put(struct evr_device *device)
+{
+	if (!device || --device->users)
+		return;
+	if (device->removed)
+		release(device);
+	else
+		evr_base_add_timer(&device->idle_timer, (int)device->base->options.device_idle_ms);
+}
+
+void evr_device_set_removed(struct evrdma_base *base, struct ibv_context *verbs)
+{
+	struct evr_device *device = find(base, verbs);
+
+	if (!device)
+		return;
+	device->removed = true;
+	if (!device->users)
+		evr_base_add_timer(&device->idle_timer, 0);
+}
+
+void evr_device_release_all(struct evrdma_base *base)
+{
+	struct evr_device *device;
+
+	while ((device = TAILQ_FIRST(&base->devices)))
+		release(device);
+}

@@ -1,0 +1,46 @@
+/*
+ * What a base shares on one device: the PD, the completion channel, the CQs. It exists while a QP
+ * uses it and a little longer, so that the next connection finds it. A device that was removed is
+ * let go with its last QP, and is never found again: when it comes back it is another one.
+ */
+#ifndef EVR_EV_DEVICE_H
+#define EVR_EV_DEVICE_H
+
+#include <event2/event_struct.h>
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+
+#include "ev/cq.h"
+#include "ev/pool.h"
+#include "util/list.h"
+
+struct evrdma_base;
+
+struct evr_device {
+	TAILQ_ENTRY(evr_device) link;
+	struct evrdma_base *base;
+	struct ibv_context *verbs;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct event channel_event;
+	struct event idle_timer;
+	struct evr_cq_list cqs;
+	struct evr_mr_list mrs;
+	unsigned users;
+	int max_cqe;
+	bool removed;
+};
+
+TAILQ_HEAD(evr_device_list, evr_device);
+
+/* Finds or opens; slow when it opens. 0, or -errno of the verb that failed. */
+int evr_device_get(
+	struct evrdma_base *base, struct ibv_context *verbs, struct evr_device **device);
+/* Slow when it is the last user of a device that was removed. NULL is fine. */
+void evr_device_put(struct evr_device *device);
+/* The CM said that the device is being removed. */
+void evr_device_set_removed(struct evrdma_base *base, struct ibv_context *verbs);
+/* With no user left anywhere. */
+void evr_device_release_all(struct evrdma_base *base);
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * A datagram endpoint.
+ *
+ *   NEW --open()--> SETUP --device found, QP made--> UP
+ *    any of them --failed, closed--> DOWN
+ *
+ * In DOWN the object is ending (obj.h): the QP is flushed, the groups are left, the QP is
+ * destroyed, the memberships are closed, the id is destroyed.
+ */
+#ifndef EVR_EV_DGRAM_H
+#define EVR_EV_DGRAM_H
+
+#include <event2/event_struct.h>
+#include <stdbool.h>
+
+#include "ev/cmid.h"
+#include "ev/mcast.h"
+#include "ev/obj.h"
+#include "ev/qp.h"
+
+#include <evrdma/dgram.h>
+
+enum evr_dgram_state {
+	EVR_DGRAM_NEW,
+	EVR_DGRAM_SETUP,
+	EVR_DGRAM_UP,
+	EVR_DGRAM_DOWN,
+};
+
+enum evr_dgram_end {
+	EVR_DGRAM_END_START,
+	EVR_DGRAM_END_DRAIN,
+	EVR_DGRAM_END_LEAVE,
+	EVR_DGRAM_END_QP,
+	EVR_DGRAM_END_GROUPS,
+	EVR_DGRAM_END_ID,
+};
+
+struct evrdma_dgram {
+	struct evr_obj obj;
+	struct evr_cmid cmid;
+	struct evr_qp qp;
+	struct evrdma_dgram_options options;
+
+	evrdma_dgram_recv_cb recv_cb;
+	evrdma_dgram_event_cb event_cb;
+	void *arg;
+
+	enum evr_dgram_state state;
+	enum evr_dgram_end end;
+	bool resolved; /* the next step of the setup makes the QP */
+	bool drain_over;
+	struct event drain_timer;
+	struct sockaddr_storage src;
+	struct sockaddr_storage dst;
+	size_t mtu;
+	struct evr_mcast_list groups;
+};
+
+#endif

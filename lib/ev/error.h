@@ -1,0 +1,21 @@
+/* Makes the error values of the callbacks. */
+#ifndef EVR_EV_ERROR_H
+#define EVR_EV_ERROR_H
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include <evrdma/error.h>
+
+/* The kernel's own number for "not supported", which no header of the C library has. */
+#define EVR_KERNEL_ENOTSUPP 524
+
+void evr_error_set(struct evrdma_error *error, int err, enum evrdma_step step);
+void evr_error_from_event(
+	struct evrdma_error *error, const struct rdma_cm_event *event, enum evrdma_step step);
+void evr_error_from_wc(struct evrdma_error *error, enum ibv_wc_status status);
+
+/* Our -errno for one from the CM or verbs. */
+int evr_errno(int ret);
+
+#endif

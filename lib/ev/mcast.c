@@ -1,0 +1,253 @@
+#include "ev/mcast.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "ev/addr.h"
+#include "ev/base.h"
+#include "ev/dgram.h"
+#include "ev/error.h"
+
+static struct evrdma_mcast *of_obj(struct evr_obj *obj)
+{
+	return evr_container_of(obj, struct evrdma_mcast, obj);
+}
+
+static void tell(struct evrdma_mcast *group, enum evrdma_mcast_event event,
+	const struct evrdma_error *error)
+{
+	if (group->cb)
+		group->cb(group, event, error, group->arg);
+}
+
+static void fail(struct evrdma_mcast *group, const struct evrdma_error *error)
+{
+	if (group->state == EVR_MCAST_DOWN)
+		return;
+	group->state = EVR_MCAST_DOWN;
+	evr_obj_end(&group->obj);
+	tell(group, EVRDMA_MCAST_ERROR, error);
+}
+
+static void fail_errno(struct evrdma_mcast *group, int err)
+{
+	struct evrdma_error error;
+
+	evr_error_set(&error, err, EVRDMA_STEP_JOIN);
+	fail(group, &error);
+}
+
+/* --- joining -------------------------------------------------------------------------------- */
+
+static int join(struct evrdma_mcast *group)
+{
+	struct rdma_cm_join_mc_attr_ex attr = {
+		.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
+		.join_flags = group->flags & EVRDMA_MCAST_OPT_SENDONLY
+			? RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER
+			: RDMA_MC_JOIN_FLAG_FULLMEMBER,
+		.addr = (struct sockaddr *)&group->addr,
+	};
+
+	if (!group->dgram->cmid.cm)
+		return -ENOTCONN;
+	if (rdma_join_multicast_ex(group->dgram->cmid.cm, &attr, group))
+		return -errno;
+	group->asked = true;
+	return 0;
+}
+
+static void mcast_work(struct evr_obj *obj)
+{
+	int ret = join(of_obj(obj));
+
+	if (ret)
+		fail_errno(of_obj(obj), -ret);
+}
+
+static struct evrdma_mcast *find(struct evrdma_dgram *dgram, const void *context)
+{
+	struct evrdma_mcast *group;
+
+	TAILQ_FOREACH (group, &dgram->groups, link)
+		if (group == context)
+			break;
+	return group;
+}
+
+static void on_joined(struct evrdma_mcast *group, const struct rdma_ud_param *param)
+{
+	if (group->state != EVR_MCAST_JOINING)
+		return;
+	group->ah_attr = param->ah_attr;
+	group->qp_num = param->qp_num;
+	group->qkey = param->qkey;
+	errno = 0;
+	group->ah = ibv_create_ah(group->dgram->qp.device->pd, &group->ah_attr);
+	if (!group->ah) {
+		fail_errno(group, errno ? errno : EIO);
+		return;
+	}
+	group->state = EVR_MCAST_MEMBER;
+	group->joined = true;
+	tell(group, EVRDMA_MCAST_JOINED, NULL);
+}
+
+void evr_mcast_on_event(struct evrdma_dgram *dgram, const struct rdma_cm_event *event)
+{
+	struct evrdma_mcast *group = find(dgram, event->param.ud.private_data);
+	struct evrdma_error error;
+
+	if (!group)
+		return;
+	if (event->event == RDMA_CM_EVENT_MULTICAST_JOIN) {
+		on_joined(group, &event->param.ud);
+		return;
+	}
+	evr_error_from_event(&error, event, EVRDMA_STEP_JOIN);
+	fail(group, &error);
+}
+
+/* --- sending -------------------------------------------------------------------------------- */
+
+bool evr_mcast_is_member(const struct evrdma_mcast *group)
+{
+	return group->state == EVR_MCAST_MEMBER;
+}
+
+void evr_mcast_address(const struct evrdma_mcast *group, struct evr_send *send)
+{
+	send->ah = group->ah;
+	send->remote_qpn = group->qp_num;
+	send->remote_qkey = group->qkey;
+}
+
+void evr_mcast_send_over(struct evrdma_mcast *group)
+{
+	if (!--group->sends)
+		evr_obj_continue(&group->obj);
+}
+
+/* --- the end -------------------------------------------------------------------------------- */
+
+void evr_mcast_end_with_dgram(struct evrdma_mcast *group)
+{
+	struct evrdma_error error;
+
+	if (group->state != EVR_MCAST_DOWN && !group->dgram->obj.closing) {
+		evr_error_set(&error, ENETDOWN, EVRDMA_STEP_JOIN);
+		fail(group, &error);
+	}
+	group->state = EVR_MCAST_DOWN;
+	evr_obj_close(&group->obj);
+}
+
+void evr_mcast_leave(struct evrdma_mcast *group)
+{
+	if (group->asked)
+		rdma_leave_multicast(group->dgram->cmid.cm, (struct sockaddr *)&group->addr);
+	group->asked = false;
+}
+
+/* Leaves at once; the address handle goes when the last send that uses it is over. */
+static int mcast_end(struct evr_obj *obj)
+{
+	struct evrdma_mcast *group = of_obj(obj);
+
+	evr_mcast_leave(group);
+	if (group->sends)
+		return -EINPROGRESS;
+	if (group->ah)
+		ibv_destroy_ah(group->ah);
+	group->ah = NULL;
+	return 0;
+}
+
+static void mcast_closed(struct evr_obj *obj)
+{
+	tell(of_obj(obj), EVRDMA_MCAST_CLOSED, NULL);
+}
+
+static void mcast_free(struct evr_obj *obj)
+{
+	struct evrdma_mcast *group = of_obj(obj);
+
+	TAILQ_REMOVE(&group->dgram->groups, group, link);
+	evr_obj_continue(&group->dgram->obj);
+	free(group);
+}
+
+static const struct evr_obj_class mcast_class = {
+	.work = mcast_work,
+	.end = mcast_end,
+	.closed = mcast_closed,
+	.free = mcast_free,
+};
+
+/* --- the calls ------------------------------------------------------------------------------ */
+
+static int init(struct evrdma_mcast *group, struct evrdma_dgram *dgram,
+	const struct sockaddr *addr, unsigned flags)
+{
+	int ret;
+
+	if (flags & ~EVRDMA_MCAST_OPT_SENDONLY || !addr)
+		return -EINVAL;
+	if (dgram->state != EVR_DGRAM_UP)
+		return -ENOTCONN;
+	ret = evr_addr_copy(&group->addr, addr);
+	if (ret)
+		return ret;
+	return evr_obj_init(&group->obj, dgram->obj.base, &mcast_class);
+}
+
+struct evrdma_mcast *evrdma_mcast_join(struct evrdma_dgram *dgram, const struct sockaddr *addr,
+	unsigned flags, evrdma_mcast_event_cb cb, void *arg)
+{
+	struct evrdma_mcast *group = calloc(1, sizeof(*group));
+	int ret;
+
+	if (!group)
+		return NULL;
+	ret = init(group, dgram, addr, flags);
+	if (ret) {
+		free(group);
+		errno = -ret;
+		return NULL;
+	}
+	group->dgram = dgram;
+	group->flags = flags;
+	group->cb = cb;
+	group->arg = arg;
+	TAILQ_INSERT_TAIL(&dgram->groups, group, link);
+	evr_obj_work(&group->obj);
+	return group;
+}
+
+void evrdma_mcast_close(struct evrdma_mcast *group)
+{
+	if (!group)
+		return;
+	group->state = EVR_MCAST_DOWN;
+	evr_obj_close(&group->obj);
+}
+
+const struct ibv_ah_attr *evrdma_mcast_get_ah_attr(const struct evrdma_mcast *group)
+{
+	return group->joined ? &group->ah_attr : NULL;
+}
+
+uint32_t evrdma_mcast_get_qp_num(const struct evrdma_mcast *group)
+{
+	return group->qp_num;
+}
+
+uint32_t evrdma_mcast_get_qkey(const struct evrdma_mcast *group)
+{
+	return group->qkey;
+}
+
+const struct sockaddr *evrdma_mcast_get_addr(const struct evrdma_mcast *group)
+{
+	return (const struct sockaddr *)&group->addr;
+}

@@ -1,0 +1,313 @@
+#include "ev/pool.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "ev/base.h"
+
+enum {
+	ALIGNMENT = 64,
+	SLAB_BYTES = 256 * 1024,
+};
+
+static const size_t largest_buf = (size_t)1 << 30;
+
+struct evr_slab {
+	TAILQ_ENTRY(evr_slab) link;
+	struct evrdma_pool *pool;
+	struct evr_mr_list mrs;
+	void *memory;
+	size_t bytes;
+	struct evrdma_buf bufs[];
+};
+
+/* --- slabs ---------------------------------------------------------------------------------- */
+
+static size_t round_up(size_t n, size_t unit)
+{
+	return (n + unit - 1) / unit * unit;
+}
+
+static size_t stride(const struct evrdma_pool *pool)
+{
+	return round_up(pool->buf_size, ALIGNMENT);
+}
+
+/* How many buffers the next slab has: 0 when the pool may not grow. */
+static size_t next_slab_bufs(const struct evrdma_pool *pool)
+{
+	size_t n = SLAB_BYTES / stride(pool);
+
+	if (!n)
+		n = 1;
+	if (pool->max_bufs && n > pool->max_bufs - pool->bufs)
+		n = pool->max_bufs - pool->bufs;
+	return n;
+}
+
+static void carve(struct evrdma_pool *pool, struct evr_slab *slab, size_t n)
+{
+	size_t i;
+
+	for (i = n; i-- > 0;) {
+		struct evrdma_buf *buf = &slab->bufs[i];
+
+		*buf = (struct evrdma_buf){
+			.slab = slab,
+			.data = (char *)slab->memory + i * stride(pool),
+			.next_free = pool->free_list,
+		};
+		pool->free_list = buf;
+	}
+	pool->bufs += n;
+}
+
+static int add_slab(struct evrdma_pool *pool)
+{
+	size_t n = next_slab_bufs(pool);
+	struct evr_slab *slab;
+
+	if (!n)
+		return -ENOBUFS;
+	slab = malloc(sizeof(*slab) + n * sizeof(slab->bufs[0]));
+	if (!slab)
+		return -ENOMEM;
+	slab->pool = pool;
+	slab->bytes = round_up(n * stride(pool), (size_t)sysconf(_SC_PAGESIZE));
+	slab->memory = mmap(NULL, slab->bytes, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (slab->memory == MAP_FAILED) {
+		free(slab);
+		return -ENOMEM;
+	}
+	TAILQ_INIT(&slab->mrs);
+	TAILQ_INSERT_TAIL(&pool->slabs, slab, link);
+	carve(pool, slab, n);
+	return 0;
+}
+
+static void drop_mr(struct evr_mr *mr)
+{
+	ibv_dereg_mr(mr->mr);
+	TAILQ_REMOVE(&mr->device->mrs, mr, device_link);
+	TAILQ_REMOVE(&mr->slab->mrs, mr, slab_link);
+	free(mr);
+}
+
+static void free_slab(struct evr_slab *slab)
+{
+	struct evr_mr *mr;
+
+	while ((mr = TAILQ_FIRST(&slab->mrs)))
+		drop_mr(mr);
+	munmap(slab->memory, slab->bytes);
+	TAILQ_REMOVE(&slab->pool->slabs, slab, link);
+	free(slab);
+}
+
+/* --- registration --------------------------------------------------------------------------- */
+
+static int register_slab(struct evr_slab *slab, struct evr_device *device, struct evr_mr **added)
+{
+	struct evr_mr *mr = malloc(sizeof(*mr));
+	int ret;
+
+	if (!mr)
+		return -ENOMEM;
+	errno = 0;
+	mr->mr = ibv_reg_mr(device->pd, slab->memory, slab->bytes, IBV_ACCESS_LOCAL_WRITE);
+	if (!mr->mr) {
+		ret = errno ? -errno : -ENOMEM;
+		free(mr);
+		return ret;
+	}
+	mr->device = device;
+	mr->slab = slab;
+	TAILQ_INSERT_TAIL(&device->mrs, mr, device_link);
+	TAILQ_INSERT_TAIL(&slab->mrs, mr, slab_link);
+	*added = mr;
+	return 0;
+}
+
+int evr_buf_lkey(struct evrdma_buf *buf, struct evr_device *device, uint32_t *lkey)
+{
+	struct evr_mr *mr;
+	int ret;
+
+	TAILQ_FOREACH (mr, &buf->slab->mrs, slab_link)
+		if (mr->device == device)
+			break;
+	if (!mr) {
+		ret = register_slab(buf->slab, device, &mr);
+		if (ret)
+			return ret;
+	}
+	*lkey = mr->mr->lkey;
+	return 0;
+}
+
+void evr_pool_forget_device(struct evr_device *device)
+{
+	struct evr_mr *mr;
+
+	while ((mr = TAILQ_FIRST(&device->mrs)))
+		drop_mr(mr);
+}
+
+/* --- pools ---------------------------------------------------------------------------------- */
+
+struct evrdma_pool *evrdma_pool_new(struct evrdma_base *base, size_t buf_size, size_t max_bufs)
+{
+	struct evrdma_pool *pool;
+
+	if (!buf_size || buf_size > largest_buf) {
+		errno = EINVAL;
+		return NULL;
+	}
+	pool = calloc(1, sizeof(*pool));
+	if (!pool)
+		return NULL;
+	pool->base = base;
+	pool->buf_size = buf_size;
+	pool->max_bufs = max_bufs;
+	pool->users = 1;
+	TAILQ_INIT(&pool->slabs);
+	TAILQ_INIT(&pool->waiters);
+	TAILQ_INSERT_TAIL(&base->pools, pool, link);
+	return pool;
+}
+
+static void leave_base(struct evrdma_pool *pool)
+{
+	if (pool->base)
+		TAILQ_REMOVE(&pool->base->pools, pool, link);
+	pool->base = NULL;
+}
+
+static void free_if_unused(struct evrdma_pool *pool)
+{
+	struct evr_slab *slab;
+
+	if (pool->users || pool->bufs_out)
+		return;
+	while ((slab = TAILQ_FIRST(&pool->slabs)))
+		free_slab(slab);
+	leave_base(pool);
+	free(pool);
+}
+
+void evr_pool_ref(struct evrdma_pool *pool)
+{
+	if (pool)
+		pool->users++;
+}
+
+void evr_pool_unref(struct evrdma_pool *pool)
+{
+	if (!pool)
+		return;
+	pool->users--;
+	free_if_unused(pool);
+}
+
+void evrdma_pool_free(struct evrdma_pool *pool)
+{
+	evr_pool_unref(pool);
+}
+
+void evr_pool_release_all(struct evrdma_base *base)
+{
+	struct evrdma_pool *pool;
+
+	while ((pool = TAILQ_FIRST(&base->pools))) {
+		leave_base(pool);
+		pool->users = 0;
+		free_if_unused(pool);
+	}
+}
+
+size_t evrdma_pool_buf_size(const struct evrdma_pool *pool)
+{
+	return pool->buf_size;
+}
+
+void evr_pool_wait(struct evrdma_pool *pool, struct evr_pool_waiter *waiter)
+{
+	if (waiter->waiting)
+		return;
+	waiter->waiting = true;
+	TAILQ_INSERT_TAIL(&pool->waiters, waiter, link);
+}
+
+void evr_pool_stop_waiting(struct evrdma_pool *pool, struct evr_pool_waiter *waiter)
+{
+	if (!waiter->waiting)
+		return;
+	waiter->waiting = false;
+	TAILQ_REMOVE(&pool->waiters, waiter, link);
+}
+
+static void wake_one(struct evrdma_pool *pool)
+{
+	struct evr_pool_waiter *waiter = TAILQ_FIRST(&pool->waiters);
+
+	if (!waiter)
+		return;
+	evr_pool_stop_waiting(pool, waiter);
+	waiter->available(waiter);
+}
+
+/* --- buffers -------------------------------------------------------------------------------- */
+
+struct evrdma_buf *evrdma_pool_get(struct evrdma_pool *pool)
+{
+	struct evrdma_buf *buf;
+	int ret;
+
+	if (!pool->free_list) {
+		ret = add_slab(pool);
+		if (ret) {
+			errno = -ret;
+			return NULL;
+		}
+	}
+	buf = pool->free_list;
+	pool->free_list = buf->next_free;
+	pool->bufs_out++;
+	buf->refs = 1;
+	return buf;
+}
+
+struct evrdma_buf *evrdma_buf_ref(struct evrdma_buf *buf)
+{
+	if (buf)
+		buf->refs++;
+	return buf;
+}
+
+void evrdma_buf_unref(struct evrdma_buf *buf)
+{
+	struct evrdma_pool *pool;
+
+	if (!buf || --buf->refs)
+		return;
+	pool = buf->slab->pool;
+	buf->next_free = pool->free_list;
+	pool->free_list = buf;
+	pool->bufs_out--;
+	wake_one(pool);
+	free_if_unused(pool);
+}
+
+void *evrdma_buf_data(struct evrdma_buf *buf)
+{
+	return buf->data;
+}
+
+size_t evrdma_buf_size(const struct evrdma_buf *buf)
+{
+	return buf->slab->pool->buf_size;
+}

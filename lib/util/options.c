@@ -1,0 +1,34 @@
+#include "util/options.h"
+
+#include <errno.h>
+#include <string.h>
+
+static size_t smaller(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+int evr_options_load(void *ours, size_t our_size, const void *callers)
+{
+	const unsigned char *bytes = callers;
+	size_t size, i;
+
+	if (!callers)
+		return 0;
+	memcpy(&size, callers, sizeof(size));
+	if (size < sizeof(size))
+		return -EINVAL;
+	for (i = our_size; i < size; i++)
+		if (bytes[i])
+			return -EINVAL;
+	memcpy(ours, callers, smaller(size, our_size));
+	memcpy(ours, &our_size, sizeof(our_size));
+	return 0;
+}
+
+void evr_options_store(void *callers, size_t size, const void *defaults, size_t our_size)
+{
+	memset(callers, 0, size);
+	memcpy(callers, defaults, smaller(size, our_size));
+	memcpy(callers, &size, sizeof(size));
+}
