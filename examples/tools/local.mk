@@ -1,0 +1,61 @@
+# The tools. They have the names of the distribution's in the build tree, and are installed as
+# ev-NAME, so that they shadow none of those.
+EVR_TOOLS = examples/tools/ucmatose examples/tools/mckey
+EVR_TOOL_PAGES = man/ucmatose.1 man/mckey.1
+
+noinst_LTLIBRARIES += libevr_tools.la
+libevr_tools_la_SOURCES = \
+	examples/tools/address.c examples/tools/address.h \
+	examples/tools/common.c examples/tools/common.h \
+	examples/tools/pattern.c examples/tools/pattern.h
+
+EVR_TOOL_LIBS = libevr_tools.la libevrdma.la $(RDMACM_LIBS) $(VERBS_LIBS) $(LIBEVENT_LIBS)
+
+noinst_PROGRAMS += $(EVR_TOOLS)
+examples_tools_ucmatose_SOURCES = \
+	examples/tools/ucmatose.c examples/tools/ucmatose.h \
+	examples/tools/ucmatose_error.c \
+	examples/tools/ucmatose_message.c \
+	examples/tools/ucmatose_options.c \
+	examples/tools/ucmatose_phase.c
+examples_tools_ucmatose_LDADD = $(EVR_TOOL_LIBS)
+examples_tools_mckey_SOURCES = \
+	examples/tools/mckey.c examples/tools/mckey.h \
+	examples/tools/mckey_error.c \
+	examples/tools/mckey_message.c \
+	examples/tools/mckey_options.c
+examples_tools_mckey_LDADD = $(EVR_TOOL_LIBS)
+
+EXTRA_DIST += $(EVR_TOOL_PAGES)
+
+# The libraries are there by now, for libtool to link the programs with again.
+install-exec-hook: install-tools
+install-tools: $(EVR_TOOLS)
+	@$(NORMAL_INSTALL)
+	$(MKDIR_P) '$(DESTDIR)$(bindir)'
+	@for tool in $(EVR_TOOLS); do \
+		to='$(DESTDIR)$(bindir)'/ev-`basename $$tool`$(EXEEXT); \
+		echo " install $$tool $$to"; \
+		$(LIBTOOL) $(AM_LIBTOOLFLAGS) --mode=install $(INSTALL_PROGRAM) \
+			$$tool$(EXEEXT) "$$to" || exit 1; \
+	done
+
+install-data-hook: install-tool-pages
+install-tool-pages:
+	@$(NORMAL_INSTALL)
+	$(MKDIR_P) '$(DESTDIR)$(man1dir)'
+	@for page in $(EVR_TOOL_PAGES); do \
+		$(INSTALL_DATA) $(srcdir)/$$page \
+			'$(DESTDIR)$(man1dir)'/ev-`basename $$page` || exit 1; \
+	done
+
+uninstall-hook: uninstall-tools
+uninstall-tools:
+	@for tool in $(EVR_TOOLS); do \
+		rm -f '$(DESTDIR)$(bindir)'/ev-`basename $$tool`$(EXEEXT); \
+	done
+	@for page in $(EVR_TOOL_PAGES); do \
+		rm -f '$(DESTDIR)$(man1dir)'/ev-`basename $$page`; \
+	done
+
+.PHONY: install-tools install-tool-pages uninstall-tools

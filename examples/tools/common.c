@@ -1,0 +1,239 @@
+#include "common.h"
+#include "address.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <event2/dns.h>
+#include <event2/event.h>
+
+static const struct tool_advice common_advice[] = {
+	{ EVRDMA_STEP_NAME, 0,
+		"give a name that /etc/hosts or the name servers of /etc/resolv.conf know, or an "
+		"address" },
+	{ EVRDMA_STEP_NONE, EMFILE, "allow more open files (ulimit -n), or make -c smaller" },
+	{ EVRDMA_STEP_NONE, ENFILE, "the system has too many open files" },
+	{ EVRDMA_STEP_NONE, EACCES,
+		"there is no permission on the devices in /dev/infiniband: ask for it, or be "
+		"root" },
+	{ EVRDMA_STEP_NONE, EPERM,
+		"there is no permission on the devices in /dev/infiniband: ask for it, or be "
+		"root" },
+	{ EVRDMA_STEP_NONE, ENOMEM,
+		"allow more locked memory (ulimit -l), or make -c, -C or -S smaller" },
+	{ EVRDMA_STEP_NONE, ETIMEDOUT,
+		"see whether the other side is up and the network leads there, or wait longer "
+		"(-T)" },
+	{ EVRDMA_STEP_ADDR, EADDRNOTAVAIL, "give -b an address of this machine (see ip address)" },
+	{ EVRDMA_STEP_LISTEN, EADDRNOTAVAIL,
+		"give -b an address of this machine (see ip address)" },
+	{ EVRDMA_STEP_ADDR, 0,
+		"give addresses that an RDMA device has or leads to (see rdma link, ip address)" },
+	{ EVRDMA_STEP_ROUTE, 0,
+		"give addresses that an RDMA device has or leads to (see rdma link, ip address)" },
+	{ EVRDMA_STEP_DEVICE, 0,
+		"the device may not have that many resources: make -c or -C smaller" },
+	{ EVRDMA_STEP_REMOVAL, 0, "start again when the device is back (see rdma link)" },
+	{ EVRDMA_STEP_NONE, ENODEV, "add an RDMA device and load rdma_ucm (see rdma link)" },
+	{ EVRDMA_STEP_NONE, 0, NULL },
+};
+
+static int advice_fits(const struct tool_advice *advice, const struct evrdma_error *error)
+{
+	if (advice->step != EVRDMA_STEP_NONE && advice->step != error->step)
+		return 0;
+	return !advice->err || advice->err == error->err;
+}
+
+static const char *find_advice(const struct tool_advice *table, const struct evrdma_error *error)
+{
+	for (; table && table->text; table++)
+		if (advice_fits(table, error))
+			return table->text;
+	return NULL;
+}
+
+int tool_complain(const char *name, const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "%s: ", name);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return -1;
+}
+
+void tool_fail(struct tool *tool, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	if (tool->stopping)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	tool_complain(tool->name, "%s", text);
+	tool->status = EXIT_FAILURE;
+	tool_stop(tool);
+}
+
+void tool_fail_error(struct tool *tool, const char *what, const struct evrdma_error *error,
+	const struct tool_advice *advice)
+{
+	char text[EVRDMA_ERROR_TEXT_MAX];
+	const char *remedy = find_advice(advice, error);
+
+	if (!remedy)
+		remedy = find_advice(common_advice, error);
+	tool_fail(tool, "%s: %s%s%s", what, evrdma_error_text(error, text, sizeof(text)),
+		remedy ? "; " : "", remedy ? remedy : "");
+}
+
+void tool_fail_call(struct tool *tool, const char *what, enum evrdma_step step, int err,
+	const struct tool_advice *advice)
+{
+	const struct evrdma_error error = { .err = err, .step = step, .cm_event = -1 };
+
+	tool_fail_error(tool, what, &error, advice);
+}
+
+void tool_hold(struct tool *tool)
+{
+	tool->pending++;
+}
+
+void tool_release(struct tool *tool)
+{
+	tool->pending--;
+	if (tool->stopping && !tool->pending)
+		event_base_loopbreak(tool->event_base);
+}
+
+static void base_closed(struct evrdma_base *base, void *arg)
+{
+	tool_release(arg);
+}
+
+/* A second signal ends the program at once. */
+static void stop_signals(struct tool *tool)
+{
+	for (size_t i = 0; i < sizeof(tool->signals) / sizeof(tool->signals[0]); i++)
+		if (tool->signals[i])
+			event_del(tool->signals[i]);
+}
+
+void tool_stop(struct tool *tool)
+{
+	if (tool->stopping)
+		return;
+	tool_hold(tool);
+	tool->stopping = 1;
+	stop_signals(tool);
+	if (tool->lookup)
+		address_lookup_cancel(tool->lookup);
+	for (int i = 0; i < tool->n_bases; i++)
+		evrdma_base_close(tool->bases[i], base_closed, tool);
+	tool_release(tool);
+}
+
+static void signal_came(evutil_socket_t number, short what, void *arg)
+{
+	struct tool *tool = arg;
+
+	tool->interrupted_cb(tool->arg);
+}
+
+static int add_signal(struct tool *tool, struct event **event, int number)
+{
+	*event = evsignal_new(tool->event_base, number, signal_came, tool);
+	return *event ? evsignal_add(*event, NULL) : -1;
+}
+
+int tool_init(struct tool *tool, const char *name, tool_interrupted_cb cb, void *arg)
+{
+	memset(tool, 0, sizeof(*tool));
+	tool->name = name;
+	tool->interrupted_cb = cb;
+	tool->arg = arg;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	tool->event_base = event_base_new();
+	if (!tool->event_base || add_signal(tool, &tool->signals[0], SIGINT) ||
+		add_signal(tool, &tool->signals[1], SIGTERM))
+		return tool_complain(name,
+			"cannot make an event loop; allow more open files (ulimit -n) and memory");
+	return 0;
+}
+
+void tool_fini(struct tool *tool)
+{
+	for (size_t i = 0; i < sizeof(tool->signals) / sizeof(tool->signals[0]); i++)
+		if (tool->signals[i])
+			event_free(tool->signals[i]);
+	if (tool->evdns)
+		evdns_base_free(tool->evdns, 0);
+	if (tool->event_base)
+		event_base_free(tool->event_base);
+}
+
+struct evrdma_base *tool_add_base(struct tool *tool, const struct evrdma_base_options *options)
+{
+	struct evrdma_base *base = evrdma_base_new(tool->event_base, options);
+
+	if (!base) {
+		tool_fail_call(tool, "cannot use RDMA", EVRDMA_STEP_NONE, errno, NULL);
+		return NULL;
+	}
+	tool->bases[tool->n_bases++] = base;
+	tool_hold(tool);
+	return base;
+}
+
+/* Stopped before anything was held, there is nothing that would end the loop. */
+int tool_run(struct tool *tool)
+{
+	if (!tool->stopping || tool->pending)
+		event_base_dispatch(tool->event_base);
+	if (fflush(stdout) && !tool->status)
+		tool->status = EXIT_FAILURE;
+	return tool->status;
+}
+
+static int read_number(const struct tool_number *number, const char *arg)
+{
+	char *end;
+	unsigned long value;
+
+	if (*arg < '0' || *arg > '9')
+		return -EINVAL;
+	errno = 0;
+	value = strtoul(arg, &end, number->base);
+	if (*end)
+		return -EINVAL;
+	if (errno || value < number->min || value > number->max)
+		return -ERANGE;
+	*number->value = (long)value;
+	return 0;
+}
+
+int tool_read_number(
+	const char *name, const struct tool_number *numbers, int option, const char *arg)
+{
+	const struct tool_number *number = numbers;
+	int ret;
+
+	while (number->option && number->option != option)
+		number++;
+	if (!number->option)
+		return 1;
+	ret = read_number(number, arg);
+	if (ret)
+		return tool_complain(name, "-%c %s: %s; give a number from %lu to %lu", option, arg,
+			ret == -ERANGE ? "out of range" : "not a number", number->min, number->max);
+	return 0;
+}

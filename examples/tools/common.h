@@ -1,0 +1,91 @@
+/* What the tools share: one loop with bases on it, errors told in one line, numbers read strictly.
+ */
+#ifndef TOOLS_COMMON_H
+#define TOOLS_COMMON_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <evrdma/evrdma.h>
+
+struct event;
+struct event_base;
+struct evdns_base;
+struct address_lookup;
+
+#define TOOL_BASES_MAX 2
+
+/* A signal came: say with tool_fail() what is missing. */
+typedef void (*tool_interrupted_cb)(void *arg);
+
+struct tool {
+	const char *name; /* what messages on stderr begin with */
+	struct event_base *event_base;
+	struct evdns_base *evdns;      /* made when the first name is looked up */
+	struct address_lookup *lookup; /* the one under way */
+	struct evrdma_base *bases[TOOL_BASES_MAX];
+	int n_bases;
+	int pending; /* bases and look-ups that are not over */
+	int stopping;
+	int status; /* what main() returns */
+	struct event *signals[2];
+	tool_interrupted_cb interrupted_cb;
+	void *arg;
+};
+
+/* What to do about an error; the first entry that fits is told. The table ends with a NULL text. */
+struct tool_advice {
+	enum evrdma_step step; /* EVRDMA_STEP_NONE fits every step */
+	int err;	       /* 0 fits every error */
+	const char *text;
+};
+
+/* A numeric option. The table ends with option 0. */
+struct tool_number {
+	int option;
+	int base; /* as for strtoul(); 0 takes 0x as well */
+	unsigned long min;
+	unsigned long max;
+	long *value;
+};
+
+/* Returns 0, or -1 after saying why. tool_fini() is due either way. */
+int tool_init(struct tool *tool, const char *name, tool_interrupted_cb cb, void *arg);
+void tool_fini(struct tool *tool);
+
+/* Adds a base, which tool_stop() will close. Returns NULL after a tool_fail(). */
+struct evrdma_base *tool_add_base(struct tool *tool, const struct evrdma_base_options *options);
+
+/* Runs the loop until everything is closed. Returns the status. */
+int tool_run(struct tool *tool);
+
+/* Closes everything; the loop ends after the last closed event. A second call changes nothing. */
+void tool_stop(struct tool *tool);
+
+/* Counts something that the loop must outlive, or is over. */
+void tool_hold(struct tool *tool);
+void tool_release(struct tool *tool);
+
+/* Makes the status 1, says why on stderr in one line, and stops. Only the first failure is told. */
+void tool_fail(struct tool *tool, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same about an error of the library's: what was tried, the error, what to do about it. */
+void tool_fail_error(struct tool *tool, const char *what, const struct evrdma_error *error,
+	const struct tool_advice *advice);
+
+/* The same about a call that returned err, a positive errno. */
+void tool_fail_call(struct tool *tool, const char *what, enum evrdma_step step, int err,
+	const struct tool_advice *advice);
+
+/* Prints "name: " and a message to stderr, with a newline. Returns -1. */
+int tool_complain(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * Reads arg into the value of an option. Returns 0, -1 after a complaint, or 1 when the option is
+ * not in the table.
+ */
+int tool_read_number(
+	const char *name, const struct tool_number *numbers, int option, const char *arg);
+
+#endif

@@ -1,0 +1,101 @@
+#!/bin/sh
+# What the tools say to their options, and to a machine without a device.
+. "${top_srcdir:-.}/t/lint/lint.sh"
+tools=$top_builddir/examples/tools
+out=$scratch/stdout
+err=$scratch/stderr
+
+# run TOOL ARGUMENT...: leaves the status and what was printed.
+run() {
+	tool=$1
+	shift
+	timeout 30 "$tools/$tool" "$@" >"$out" 2>"$err" </dev/null
+	status=$?
+}
+
+expect_status() { [ "$status" -eq "$1" ] || echo "status $status, not $1" >>"$findings"; }
+
+# expect_lines FILE COUNT
+expect_lines() {
+	[ "$(wc -l <"$1")" -eq "$2" ] || {
+		echo "$(basename "$1") has not $2 lines:"
+		cat "$1"
+	} >>"$findings"
+}
+
+expect_text() {
+	grep -qF -e "$2" "$1" || {
+		echo "$(basename "$1") does not say \"$2\":"
+		cat "$1"
+	} >>"$findings"
+}
+
+# refuses NAME TEXT TOOL ARGUMENT...: one line on stderr that has the text, nothing on stdout.
+refuses() {
+	name=$1 text=$2
+	shift 2
+	run "$@"
+	expect_status 1
+	expect_lines "$err" 1
+	expect_text "$err" "$text"
+	expect_lines "$out" 0
+	verdict "$name"
+}
+
+# shows_usage NAME TEXT TOOL ARGUMENT...
+shows_usage() {
+	name=$1 text=$2
+	shift 2
+	run "$@"
+	expect_status 1
+	expect_text "$err" "$text"
+	expect_text "$err" "usage: $1"
+	expect_lines "$out" 0
+	verdict "$name"
+}
+
+for tool in ucmatose mckey; do
+	run $tool -h
+	expect_status 0
+	expect_text "$out" "usage: $tool"
+	expect_lines "$err" 0
+	verdict "$tool -h shows the usage on stdout"
+
+	shows_usage "$tool shows the usage for an unknown option" "invalid option" $tool -x
+	shows_usage "$tool shows the usage for a missing argument" "requires an argument" $tool -c
+	shows_usage "$tool shows the usage for a stray argument" "stray: not an option" $tool stray
+
+	for bad in '' abc 10x -1 +1 ' 1' 0x10; do
+		refuses "$tool refuses -c '$bad'" "-c $bad: not a number" $tool -m 239.0.0.1 -c "$bad"
+	done
+	refuses "$tool names the range of -c" "from 1 to 32767" $tool -m 239.0.0.1 -c 0
+	refuses "$tool refuses a number past its range" "out of range" $tool -m 239.0.0.1 -C 1000001
+	refuses "$tool refuses a number past every range" "out of range" \
+		$tool -m 239.0.0.1 -S 99999999999999999999
+	refuses "$tool refuses a deadline of nothing" "-T 0: out of range" $tool -m 239.0.0.1 -T 0
+done
+
+refuses "ucmatose refuses a port past 65535" "-p 65536: out of range" ucmatose -p 65536
+refuses "ucmatose refuses port 0" "-p 0: out of range" ucmatose -p 0
+refuses "ucmatose refuses a type of service past 255" "-t 256: out of range" ucmatose -t 256
+refuses "ucmatose refuses an ack timeout past 31" "-a 0x20: out of range" ucmatose -a 0x20
+refuses "ucmatose refuses an unknown address format" "-f mac: no such format" ucmatose -f mac
+refuses "ucmatose refuses an unknown port space" "-P udp: no such port space" ucmatose -P udp
+refuses "mckey wants a group" "no group to join" mckey
+refuses "mckey -M wants -b" "-M needs -b" mckey -M ff12::1
+refuses "mckey -o wants -s" "-o needs -s" mckey -m 239.0.0.1 -o
+refuses "mckey refuses a port space without datagrams" "-p 0x0106: no port space of datagrams" \
+	mckey -m 239.0.0.1 -p 0x106
+
+# What a machine without a device answers; one with a device has t/interop.
+no_device() {
+	if ls /sys/class/infiniband/* >/dev/null 2>&1; then
+		skip "$1 says that there is no device" "there is a device; t/interop tests what it says"
+	else
+		refuses "$1 says that there is no device" "rdma link" "$@"
+	fi
+}
+no_device ucmatose
+no_device mckey -m 239.0.0.1
+
+done_testing
