@@ -14,7 +14,7 @@ AC_DEFUN([EVR_WARNINGS], [
   EVR_CFLAGS=
   m4_foreach_w([flag], [-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes
     -Wpointer-arith -Wwrite-strings -Wundef -Wvla -Wformat=2 -Wno-unused-parameter
-    -Wno-missing-field-initializers -fno-strict-aliasing -fvisibility=hidden],
+    -Wno-missing-field-initializers -fno-strict-aliasing],
     [EVR_TRY_CFLAG(flag)])
   AS_IF([test "x$enable_werror" != xno], [EVR_CFLAGS="$EVR_CFLAGS -Werror"])
   AC_SUBST([EVR_CFLAGS])])
