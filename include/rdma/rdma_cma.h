@@ -81,13 +81,13 @@ struct rdma_ib_addr {
 };
 
 struct rdma_addr {
-	union {
+	__extension__ union {
 		struct sockaddr src_addr;
 		struct sockaddr_in src_sin;
 		struct sockaddr_in6 src_sin6;
 		struct sockaddr_storage src_storage;
 	};
-	union {
+	__extension__ union {
 		struct sockaddr dst_addr;
 		struct sockaddr_in dst_sin;
 		struct sockaddr_in6 dst_sin6;

@@ -41,7 +41,7 @@ void evr_cmid_hand_over(struct evr_cmid *from, struct evr_cmid *to);
 void evr_cmid_destroy(struct evr_cmid *cmid);
 int evr_cmid_migrate(struct evr_cmid *cmid, struct evrdma_base *base);
 
-/* Reads events until there is none or the time is up. Returns 0, or why the channel is unreadable. */
+/* Reads events until there is none or the time is up. Returns 0, or why none can be read. */
 int evr_cmid_read_events(struct evrdma_base *base, uint64_t deadline_us);
 
 #endif

@@ -152,7 +152,7 @@ static void on_received(struct evr_qp *qp, const struct evrdma_recv *recv)
 {
 	struct evrdma_conn *conn = of_qp(qp);
 
-	/* The peer's data says what its last message of the handshake, still under way, will say. */
+	/* The peer's data says what its last message of the handshake will say when it is here. */
 	if (conn->state == EVR_CONN_SETUP && conn->passive && !recv->err)
 		rdma_notify(conn->cmid.cm, IBV_EVENT_COMM_EST);
 	if (conn->recv_cb)
@@ -208,7 +208,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 	fail_errno(conn, ETIMEDOUT, conn->step);
 }
 
-/* Ends the wait for the peer's answer to a disconnect, for the reason of a flush, or for a drain. */
+/* Ends the wait for the answer to a disconnect, for the reason of a flush, or for a drain. */
 static void on_drain_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct evrdma_conn *conn = arg;
@@ -420,7 +420,9 @@ int evrdma_conn_send(struct evrdma_conn *conn, struct evrdma_buf *buf, size_t le
 
 uint32_t evrdma_conn_send_space(const struct evrdma_conn *conn)
 {
-	return conn->state == EVR_CONN_UP && !conn->disconnecting ? evr_qp_send_space(&conn->qp) : 0;
+	if (conn->state != EVR_CONN_UP || conn->disconnecting)
+		return 0;
+	return evr_qp_send_space(&conn->qp);
 }
 
 int evrdma_conn_disconnect(struct evrdma_conn *conn)

@@ -5,8 +5,8 @@
  *    any of them --ended, failed, closed--> DOWN
  *
  * In DOWN the object is ending (obj.h): its timers stop, the QP goes to the error state and is
- * drained, destroyed, the rest is cancelled, the id is destroyed. DOWN is entered once; that is when
- * DISCONNECTED or ERROR is told, unless the user closed first.
+ * drained, destroyed, the rest is cancelled, the id is destroyed. DOWN is entered once; that is
+ * when DISCONNECTED or ERROR is told, unless the user closed first.
  */
 #ifndef EVR_EV_CONN_H
 #define EVR_EV_CONN_H

@@ -139,8 +139,8 @@ static int poll_until_empty(struct evr_cq *cq, int budget)
 }
 
 /*
- * Leaves the CQ either armed and seen empty since, or ready for another turn. What completes between
- * the last poll and the arming would raise no event: hence the second poll.
+ * Leaves the CQ either armed and seen empty since, or ready for another turn. What completes
+ * between the last poll and the arming would raise no event: hence the second poll.
  */
 static void service(struct evr_cq *cq)
 {

@@ -25,7 +25,9 @@ static int event_err(const struct rdma_cm_event *event)
 {
 	switch (event->event) {
 	case RDMA_CM_EVENT_REJECTED:
-		return event->status < 0 && event->status != -ECONNRESET ? -event->status : ECONNREFUSED;
+		if (event->status < 0 && event->status != -ECONNRESET)
+			return -event->status;
+		return ECONNREFUSED;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		return ENODEV;
 	default:

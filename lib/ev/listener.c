@@ -225,7 +225,8 @@ static int init(struct evrdma_listener *listener, struct evrdma_base *base,
 }
 
 struct evrdma_listener *evrdma_listener_new(struct evrdma_base *base, const struct sockaddr *addr,
-	const struct evrdma_listener_options *options, evrdma_listener_request_cb request_cb, void *arg)
+	const struct evrdma_listener_options *options, evrdma_listener_request_cb request_cb,
+	void *arg)
 {
 	struct evrdma_listener *listener = calloc(1, sizeof(*listener));
 	int ret;

@@ -448,8 +448,8 @@ static bool comes_later(const struct evr_qp *qp, uint32_t position)
 }
 
 /*
- * Sends complete in order, so a good completion speaks for the unsignalled ones before it. A flushed
- * one does not: some devices flush unsignalled work without a word.
+ * Sends complete in order, so a good completion speaks for the unsignalled ones before it. A
+ * flushed one does not: some devices flush unsignalled work without a word.
  */
 static void complete_send(struct evr_qp *qp, uint32_t index, const struct ibv_wc *wc)
 {

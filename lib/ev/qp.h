@@ -43,7 +43,8 @@ struct evr_send {
 
 struct evr_qp_ops {
 	/* A send is over: error is NULL, or why it failed. */
-	void (*sent)(struct evr_qp *qp, const struct evr_send *send, const struct evrdma_error *error);
+	void (*sent)(struct evr_qp *qp, const struct evr_send *send,
+		const struct evrdma_error *error);
 	void (*received)(struct evr_qp *qp, const struct evrdma_recv *recv);
 	/* Posting or a completion failed: the QP is of no use any more. May come more than once. */
 	void (*failed)(struct evr_qp *qp, const struct evrdma_error *error);
@@ -101,7 +102,7 @@ int evr_qp_init(struct evr_qp *qp, struct evrdma_base *base, const struct evr_qp
 /* Everything must be complete or cancelled. */
 void evr_qp_fini(struct evr_qp *qp);
 
-/* Opens what the device needs for it and makes the verbs QP of an id, with its receives posted. Slow. */
+/* Opens what the device needs, makes the verbs QP of an id, and posts its receives. Slow. */
 int evr_qp_bind(struct evr_qp *qp, struct evr_cmid *cmid);
 /* Destroys the verbs QP, if there is one; what was posted becomes work to post again. Slow. */
 void evr_qp_unbind(struct evr_qp *qp, struct evr_cmid *cmid);

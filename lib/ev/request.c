@@ -112,7 +112,7 @@ int evrdma_request_reject(struct evrdma_request *request, const void *data, size
 
 /* --- to another base ------------------------------------------------------------------------ */
 
-/* On the new base's thread. A base that is closing takes no objects: the id goes, so the peer knows. */
+/* On the new base's thread. A closing base takes no objects: the id goes, so the peer knows. */
 static void arrive(struct evrdma_base *base, struct evr_inbox_item *item)
 {
 	struct evrdma_request *request = evr_container_of(item, struct evrdma_request, item);

@@ -31,7 +31,7 @@ struct evrdma_request {
 
 TAILQ_HEAD(evr_request_list, evrdma_request);
 
-/* Takes over the id of a CONNECT_REQUEST. NULL (with the id still the caller's) for want of memory. */
+/* Takes over the id of a CONNECT_REQUEST. NULL, with the id still the caller's: no memory. */
 struct evrdma_request *evr_request_new(
 	struct evrdma_base *base, const struct rdma_cm_event *event);
 void evr_request_close(struct evrdma_request *request);
