@@ -50,7 +50,7 @@ cc=${cc:-cc}
 public_flags="$(expand "$(make_var EVR_INCLUDES)") $(make_var VERBS_CFLAGS) $(make_var LIBEVENT_CFLAGS)"
 
 # 0 when this build has a librdmacm of its own.
-own_rdmacm() { grep -q '^SYSTEM_RDMACM_TRUE = #' "$top_builddir/Makefile"; }
+own_rdmacm() { grep -q '^S\["SYSTEM_RDMACM_TRUE"\]="#"' "$top_builddir/config.status"; }
 
 # sources NAME_PATTERN...: the tree's files whose names match, without what a build leaves there.
 sources() {
