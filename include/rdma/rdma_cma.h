@@ -301,9 +301,9 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *qp_init_attr);
 
 /*
- * Destroys the queue pair and those completion queues and channels that rdma_create_qp() made.
- * Waits until every asynchronous event of the queue pair and every completion event of the queues
- * has been acknowledged. Does nothing when there is no queue pair.
+ * Destroys the queue pair, and the completion queues and channels that stand on the id. Waits until
+ * every asynchronous event of the queue pair and every completion event of the queues has been
+ * acknowledged. Does nothing when there is no queue pair.
  */
 void rdma_destroy_qp(struct rdma_cm_id *id);
 

@@ -2,14 +2,10 @@
 #ifndef EVR_CM_CM_H
 #define EVR_CM_CM_H
 
-/* The public functions are the only symbols that leave the library. */
-#pragma GCC visibility push(default)
-#include <rdma/rdma_cma.h>
-#include <rdma/rsocket.h>
-#pragma GCC visibility pop
-
 #include <infiniband/ib.h>
 #include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <rdma/rsocket.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,2 +1,14 @@
 GUEST_TESTS += t/interop/examples.sh
 EXTRA_DIST += t/interop/examples.sh
+
+# The stock tools on our librdmacm, and a device removed under a living process.
+if TESTS_ENABLED
+if !SYSTEM_RDMACM
+check_PROGRAMS += t/interop/removal
+t_interop_removal_SOURCES = t/interop/removal.c
+t_interop_removal_LDADD = librdmacm.la $(VERBS_LIBS)
+GUEST_TESTS += t/interop/dropin.sh:rxe t/interop/dropin.sh:siw
+GUEST_TESTS += t/interop/removal.sh:rxe t/interop/removal.sh:siw
+endif
+endif
+EXTRA_DIST += t/interop/dropin.sh t/interop/removal.sh
