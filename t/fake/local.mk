@@ -1,0 +1,32 @@
+# The kernel's RDMA CM and libibverbs within the process; see fake.h. A test program lists it
+# after what it tests and does not link libibverbs at all, so that no call can slip past it.
+check_LTLIBRARIES += libevr_fake.la
+libevr_fake_la_SOURCES = \
+	t/fake/fake.h \
+	t/fake/fake_cm.c t/fake/fake_cm.h \
+	t/fake/fake_cm_addr.c \
+	t/fake/fake_cm_conn.c \
+	t/fake/fake_cm_event.c \
+	t/fake/fake_cm_id.c \
+	t/fake/fake_cm_mcast.c \
+	t/fake/fake_cm_query.c \
+	t/fake/fake_cm_sidr.c \
+	t/fake/fake_core.c t/fake/fake_core.h \
+	t/fake/fake_device.c \
+	t/fake/fake_fault.c \
+	t/fake/fake_verbs.h \
+	t/fake/fake_verbs_async.c \
+	t/fake/fake_verbs_cq.c \
+	t/fake/fake_verbs_data.c \
+	t/fake/fake_verbs_device.c \
+	t/fake/fake_verbs_dgram.c \
+	t/fake/fake_verbs_mem.c \
+	t/fake/fake_verbs_misc.c \
+	t/fake/fake_verbs_object.c \
+	t/fake/fake_verbs_post.c \
+	t/fake/fake_verbs_qp.c \
+	t/fake/fake_verbs_srq.c \
+	t/fake/fake_verbs_state.c \
+	t/fake/fake_verbs_work.c \
+	t/fake/fake_wire.c
+libevr_fake_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t

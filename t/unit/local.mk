@@ -1,0 +1,16 @@
+# One check program per tested file. None of them links libibverbs: the fake is in its place.
+EVR_UNIT_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(CHECK_CFLAGS)
+EVR_FAKE_RAW = t/unit/fake_raw.h t/unit/fake_raw.c t/unit/fake_raw_verbs.c
+
+EVR_UNIT_TESTS =
+check_PROGRAMS += $(EVR_UNIT_TESTS)
+TESTS += $(EVR_UNIT_TESTS)
+
+# --- the fake itself, through the kernel's ABI and plain verbs ---
+EVR_UNIT_TESTS += t/unit/fake_cm.t t/unit/fake_verbs.t
+t_unit_fake_cm_t_SOURCES = t/unit/fake_cm.c $(EVR_FAKE_RAW)
+t_unit_fake_cm_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_fake_cm_t_LDADD = libevr_fake.la libevr_kern.la $(CHECK_LIBS)
+t_unit_fake_verbs_t_SOURCES = t/unit/fake_verbs.c $(EVR_FAKE_RAW)
+t_unit_fake_verbs_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_fake_verbs_t_LDADD = libevr_fake.la libevr_kern.la $(CHECK_LIBS)

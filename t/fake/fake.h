@@ -1,0 +1,171 @@
+/*
+ * A kernel's RDMA CM and a libibverbs that live in the test's own process.
+ *
+ * The fake kernel takes the place of evr_sys, the fake verbs are linked in place of libibverbs.
+ * Both know the same devices; messages between ids and data between queue pairs really move.
+ * Everything happens inside the calls that cause it: nothing runs by itself, and there is no
+ * clock. What a network would lose or delay is held back and let go with the calls below.
+ *
+ * One mutex guards all of it, so several threads may use it. A call that would block for ever
+ * fails with EDEADLK instead, so that a test ends.
+ */
+#ifndef FAKE_FAKE_H
+#define FAKE_FAKE_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* --- set-up and balance ------------------------------------------------------------------ */
+
+/* Forgets everything, puts FAKE_ROCE in, and makes the fake the kernel behind evr_sys. */
+void fake_install(void);
+/* Frees every object, closes every descriptor, and puts the switches back; one FAKE_ROCE. */
+void fake_reset(void);
+
+enum fake_object {
+	FAKE_FILE,
+	FAKE_ID,
+	FAKE_MEMBERSHIP,
+	FAKE_CONTEXT,
+	FAKE_PD,
+	FAKE_MR,
+	FAKE_AH,
+	FAKE_CHANNEL,
+	FAKE_CQ,
+	FAKE_SRQ,
+	FAKE_QP,
+	FAKE_ATTACHMENT,
+	FAKE_OBJECTS
+};
+
+unsigned fake_live(enum fake_object object);
+/* NULL when no object lives and nothing was done wrong; else a text that says what. */
+const char *fake_expect_clean(void);
+/* The first misuse seen (a CQ overrun, a context closed too early), or NULL. */
+const char *fake_problem(void);
+
+/* --- devices ------------------------------------------------------------------------------ */
+
+enum fake_kind {
+	FAKE_ROCE,  /* "fake0", 192.0.2.1/24, 2001:db8::1/64: RoCE v2, like rxe */
+	FAKE_IWARP, /* "fakeiw0", 198.51.100.1/24, 2001:db8:1::1/64: no UD, like siw */
+	FAKE_IB,    /* "fakeib0", 203.0.113.1/24, 2001:db8:2::1/64: AF_IB, IPoIB, all groups */
+	FAKE_KINDS
+};
+
+/*
+ * In each device's networks the host .250 (…::fa) resolves and never answers; other strangers
+ * there end in ADDR_ERROR -ETIMEDOUT. 198.18.0.0/15 is behind a netdev without RDMA
+ * (-ENODEV). Anything else has no route (-ENETUNREACH at once). Loopback is the first device.
+ */
+#define FAKE_ROCE_IP "192.0.2.1"
+#define FAKE_ROCE_IP6 "2001:db8::1"
+#define FAKE_ROCE_SILENT_IP "192.0.2.250"
+#define FAKE_IWARP_IP "198.51.100.1"
+#define FAKE_IWARP_IP6 "2001:db8:1::1"
+#define FAKE_IB_IP "203.0.113.1"
+#define FAKE_IB_IP6 "2001:db8:2::1"
+#define FAKE_IB_GID "fe80::2:c903:0:1"
+#define FAKE_NO_RDMA_IP "198.18.0.1"
+#define FAKE_NO_ROUTE_IP "10.9.9.9"
+
+/* Plugs the device in, with a new index and defaults again. It must not be there. */
+void fake_device_add(enum fake_kind kind);
+/*
+ * Pulls it: it leaves the list, every id on it gets DEVICE_REMOVAL and is closed in the kernel.
+ * What was opened stays usable as memory, but no work completes on it any more.
+ */
+void fake_device_remove(enum fake_kind kind);
+/* True once the device is out of the list and every context on it has been closed. */
+bool fake_device_gone(enum fake_kind kind);
+/* What the device says about itself, to be changed before it is opened. */
+struct ibv_device_attr *fake_device_attr(enum fake_kind kind);
+struct ibv_port_attr *fake_port_attr(enum fake_kind kind);
+
+/* --- failures and counts ------------------------------------------------------------------ */
+
+enum fake_layer {
+	FAKE_KERNEL = 1, /* the commands and system calls behind evr_sys */
+	FAKE_VERBS = 2,	 /* the ibv_* calls, inline ones included */
+	FAKE_ANY = 3
+};
+
+/*
+ * The n-th call from now on (1 is the next) that may fail in these layers gives err. What
+ * releases, polls or acks is not counted, so that a sweep over n can still clean up. 0 cancels.
+ */
+void fake_fail_nth(enum fake_layer layers, unsigned n, int err);
+/* Whether the call chosen by fake_fail_nth has come. */
+bool fake_failed(void);
+/*
+ * The next call of that name gives err: "CONNECT" and the other commands' names, "open",
+ * "ioctl", "find_cm_device", "find_driver_id", "ibv_create_qp" and the other verbs' names; any may
+ * fail.
+ */
+void fake_fail_next(const char *name, int err);
+/* How often it was called since the last reset. */
+unsigned fake_calls(const char *name);
+
+/* --- messages between ids ----------------------------------------------------------------- */
+
+enum fake_message {
+	FAKE_ADDR,     /* the answer to RESOLVE_ADDR */
+	FAKE_ROUTE,    /* the answer to RESOLVE_ROUTE */
+	FAKE_REQ,      /* a connection request, on its way to the listener */
+	FAKE_REP,      /* an accept, on its way to the connecting side */
+	FAKE_RTU,      /* the connecting side's confirmation */
+	FAKE_REJ,      /* a refusal */
+	FAKE_DREQ,     /* a disconnect */
+	FAKE_DREP,     /* its answer */
+	FAKE_SIDR_REQ, /* the same for datagrams */
+	FAKE_SIDR_REP,
+	FAKE_JOIN, /* the answer to a join */
+	FAKE_MESSAGES
+};
+
+/* From now on messages of the kind are held back. */
+void fake_hold(enum fake_message kind);
+/* Lets go of what is held, oldest first, and holds no more. Returns how many there were. */
+unsigned fake_release(enum fake_message kind);
+/*
+ * What is held is lost: each waiting side is told what the kernel tells it at the end of all
+ * retries. Requests to a silent host count as held. Returns how many there were.
+ */
+unsigned fake_time_out(enum fake_message kind);
+/* How many are held. */
+unsigned fake_held(enum fake_message kind);
+/* The next FAKE_ADDR, FAKE_ROUTE or FAKE_JOIN answers with this status (a -errno). */
+void fake_answer(enum fake_message kind, int status);
+
+/*
+ * Queues an event on the id of that uid (the rdma_cm_id, for ids of lib/cm), whatever its
+ * state. 0, or -ENOENT.
+ */
+int fake_inject(const void *uid, unsigned event, int status);
+int fake_inject_data(const void *uid, unsigned event, int status, const void *data, uint8_t len);
+
+/* --- work --------------------------------------------------------------------------------- */
+
+/*
+ * Work is carried out inside the call that posts it, unless this is on: then only fake_step
+ * does it. Work that waits for the peer (no receive posted under endless RNR retry, a peer that
+ * has left) stays posted until the peer does something, the queue pair goes to the error state,
+ * or fake_time_out_work.
+ */
+void fake_work_by_hand(bool on);
+enum fake_order { FAKE_OLDEST_QP_FIRST, FAKE_NEWEST_QP_FIRST };
+void fake_work_order(enum fake_order order);
+/* Carries out up to n work requests; returns how many. */
+unsigned fake_step(unsigned n);
+unsigned fake_step_qp(struct ibv_qp *qp, unsigned n);
+/* Ends all waiting work with RETRY_EXC or RNR_RETRY_EXC; returns how many queue pairs died. */
+unsigned fake_time_out_work(void);
+
+/* Raises an asynchronous event for a queue pair, a CQ, or a port of every context. */
+void fake_async_qp(struct ibv_qp *qp, enum ibv_event_type type);
+void fake_async_cq(struct ibv_cq *cq, enum ibv_event_type type);
+void fake_async_port(enum fake_kind kind, enum ibv_event_type type);
+
+#endif

@@ -1,0 +1,197 @@
+/* The lock, the tables, the bells, the counts. */
+#include "config.h"
+#include "fake/fake_core.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+static unsigned live[FAKE_OBJECTS];
+static char problem[200];
+
+static const char *const object_names[FAKE_OBJECTS] = {
+	[FAKE_FILE] = "CM files",
+	[FAKE_ID] = "ids",
+	[FAKE_MEMBERSHIP] = "multicast memberships",
+	[FAKE_CONTEXT] = "contexts",
+	[FAKE_PD] = "PDs",
+	[FAKE_MR] = "MRs",
+	[FAKE_AH] = "AHs",
+	[FAKE_CHANNEL] = "completion channels",
+	[FAKE_CQ] = "CQs",
+	[FAKE_SRQ] = "SRQs",
+	[FAKE_QP] = "QPs",
+	[FAKE_ATTACHMENT] = "multicast attachments",
+};
+
+int fake_lock(void)
+{
+	pthread_mutex_lock(&lock);
+	return 0;
+}
+
+void fake_unlock(int *guard)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+void *fake_alloc(size_t size)
+{
+	void *memory = calloc(1, size);
+
+	if (!memory)
+		fake_die("out of memory");
+	return memory;
+}
+
+uint32_t fake_table_add(struct fake_table *table, void *object)
+{
+	if (table->last + 1 >= table->size) {
+		uint32_t size = table->size ? table->size * 2 : 64;
+		void **slots = fake_alloc(size * sizeof(*slots));
+
+		if (table->size)
+			memcpy(slots, table->slots, table->size * sizeof(*slots));
+		free(table->slots);
+		table->slots = slots;
+		table->size = size;
+	}
+	table->slots[++table->last] = object;
+	return table->last;
+}
+
+void *fake_table_find(const struct fake_table *table, uint32_t number)
+{
+	return number <= table->last && table->slots ? table->slots[number] : NULL;
+}
+
+void fake_table_remove(struct fake_table *table, uint32_t number)
+{
+	table->slots[number] = NULL;
+}
+
+void fake_table_free(struct fake_table *table)
+{
+	free(table->slots);
+	memset(table, 0, sizeof(*table));
+}
+
+int fake_bell_open(struct fake_bell *bell, int flags)
+{
+	int how = (flags & O_NONBLOCK ? EFD_NONBLOCK : 0) | (flags & O_CLOEXEC ? EFD_CLOEXEC : 0);
+
+	bell->on = false;
+	bell->fd = eventfd(0, how);
+	return bell->fd < 0 ? -errno : 0;
+}
+
+void fake_bell_set(struct fake_bell *bell, bool on)
+{
+	uint64_t value = 1;
+	ssize_t got;
+
+	if (bell->on == on)
+		return;
+	bell->on = on;
+	if (on)
+		got = write(bell->fd, &value, sizeof(value));
+	else
+		got = read(bell->fd, &value, sizeof(value));
+	if (got != sizeof(value))
+		fake_die("descriptor %d was closed or read behind the fake's back", bell->fd);
+}
+
+int fake_bell_empty(const struct fake_bell *bell)
+{
+	int flags = fcntl(bell->fd, F_GETFL);
+
+	return flags >= 0 && (flags & O_NONBLOCK) ? -EAGAIN : -EDEADLK;
+}
+
+void fake_bell_close(struct fake_bell *bell)
+{
+	close(bell->fd);
+	bell->fd = -1;
+}
+
+void fake_born(enum fake_object object)
+{
+	live[object]++;
+}
+
+void fake_died(enum fake_object object)
+{
+	live[object]--;
+}
+
+unsigned fake_live(enum fake_object object)
+{
+	FAKE_GUARD();
+
+	return live[object];
+}
+
+void fake_misuse(const char *format, ...)
+{
+	va_list args;
+
+	if (problem[0])
+		return;
+	va_start(args, format);
+	vsnprintf(problem, sizeof(problem), format, args);
+	va_end(args);
+}
+
+const char *fake_problem(void)
+{
+	FAKE_GUARD();
+
+	return problem[0] ? problem : NULL;
+}
+
+void fake_die(const char *format, ...)
+{
+	va_list args;
+
+	fputs("fake: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	abort();
+}
+
+const char *fake_expect_clean(void)
+{
+	static char text[600];
+	size_t used = 0;
+	int i;
+
+	FAKE_GUARD();
+	for (i = 0; i < FAKE_OBJECTS; i++)
+		if (live[i])
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u %s",
+				used ? ", " : "left: ", live[i], object_names[i]);
+	if (problem[0])
+		used += (size_t)snprintf(
+			text + used, sizeof(text) - used, "%s%s", used ? "; " : "", problem);
+	return used ? text : NULL;
+}
+
+void fake_reset(void)
+{
+	FAKE_GUARD();
+	fake_cm_reset();
+	fake_verbs_reset();
+	fake_fault_reset();
+	memset(live, 0, sizeof(live));
+	problem[0] = '\0';
+	fake_devices_reset();
+}

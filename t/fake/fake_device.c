@@ -1,0 +1,182 @@
+/* The devices, as both halves see them. */
+#include "fake/fake_core.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <stdio.h>
+#include <string.h>
+
+struct fake_recipe {
+	const char *name;
+	const char *ip;
+	const char *ip6;
+	const char *link_gid;
+	uint64_t guid;
+	enum ibv_node_type node;
+	enum ibv_transport_type transport;
+	uint8_t link_layer;
+	enum ibv_mtu mtu;
+	uint16_t lid;
+};
+
+static const struct fake_recipe recipes[FAKE_KINDS] = {
+	[FAKE_ROCE] = { "fake0", FAKE_ROCE_IP, FAKE_ROCE_IP6, "fe80::5054:ff:fe00:1",
+		0x505400fffe000001, IBV_NODE_CA, IBV_TRANSPORT_IB, IBV_LINK_LAYER_ETHERNET,
+		IBV_MTU_1024, 0 },
+	[FAKE_IWARP] = { "fakeiw0", FAKE_IWARP_IP, FAKE_IWARP_IP6, "5254:0:2::", 0x505400fffe000002,
+		IBV_NODE_RNIC, IBV_TRANSPORT_IWARP, IBV_LINK_LAYER_ETHERNET, IBV_MTU_1024, 0 },
+	[FAKE_IB] = { "fakeib0", FAKE_IB_IP, FAKE_IB_IP6, FAKE_IB_GID, 0x0002c90300000001,
+		IBV_NODE_CA, IBV_TRANSPORT_IB, IBV_LINK_LAYER_INFINIBAND, IBV_MTU_2048, 7 },
+};
+
+static struct fake_device devices[FAKE_KINDS];
+static int last_index;
+
+static void set_attr(struct fake_device *device)
+{
+	struct ibv_device_attr *attr = &device->attr;
+
+	memset(attr, 0, sizeof(*attr));
+	strcpy(attr->fw_ver, "0.0.1");
+	attr->node_guid = device->guid;
+	attr->sys_image_guid = device->guid;
+	attr->max_mr_size = UINT64_MAX;
+	attr->page_size_cap = 4096;
+	attr->max_qp = 4096;
+	attr->max_qp_wr = 16384;
+	attr->max_sge = 32;
+	attr->max_sge_rd = 32;
+	attr->max_cq = 4096;
+	attr->max_cqe = 32767;
+	attr->max_mr = 65536;
+	attr->max_pd = 4096;
+	attr->max_qp_rd_atom = 128;
+	attr->max_qp_init_rd_atom = 128;
+	attr->max_res_rd_atom = 128 * 4096;
+	attr->atomic_cap = device->kind == FAKE_IWARP ? IBV_ATOMIC_NONE : IBV_ATOMIC_HCA;
+	attr->max_mcast_grp = device->kind == FAKE_IWARP ? 0 : 8192;
+	attr->max_mcast_qp_attach = 56;
+	attr->max_total_mcast_qp_attach = 8192 * 56;
+	attr->max_ah = 32767;
+	attr->max_srq = 960;
+	attr->max_srq_wr = 16384;
+	attr->max_srq_sge = 27;
+	attr->max_pkeys = 1;
+	attr->phys_port_cnt = 1;
+}
+
+static void set_port(struct fake_device *device, const struct fake_recipe *recipe)
+{
+	struct ibv_port_attr *port = &device->port;
+
+	memset(port, 0, sizeof(*port));
+	port->state = IBV_PORT_ACTIVE;
+	port->max_mtu = IBV_MTU_4096;
+	port->active_mtu = recipe->mtu;
+	port->gid_tbl_len = device->gid_count;
+	port->max_msg_sz = 0x800000;
+	port->pkey_tbl_len = 1;
+	port->lid = recipe->lid;
+	port->active_width = 1;
+	port->active_speed = 1;
+	port->phys_state = 5;
+	port->link_layer = recipe->link_layer;
+	device->mtu_bytes = 128u << recipe->mtu;
+}
+
+static void set_gids(struct fake_device *device, const struct fake_recipe *recipe)
+{
+	union ibv_gid *gids = device->gids;
+
+	memset(gids, 0, sizeof(device->gids));
+	inet_pton(AF_INET6, recipe->link_gid, gids[0].raw);
+	device->gid_count = 1;
+	if (device->kind != FAKE_ROCE)
+		return;
+	gids[1].raw[10] = 0xff;
+	gids[1].raw[11] = 0xff;
+	memcpy(&gids[1].raw[12], &device->ip, sizeof(device->ip));
+	memcpy(gids[2].raw, &device->ip6, sizeof(device->ip6));
+	device->gid_count = 3;
+}
+
+static void set_names(struct ibv_device *verbs, const struct fake_recipe *recipe, int index)
+{
+	memset(verbs, 0, sizeof(*verbs));
+	verbs->node_type = recipe->node;
+	verbs->transport_type = recipe->transport;
+	snprintf(verbs->name, sizeof(verbs->name), "%s", recipe->name);
+	snprintf(verbs->dev_name, sizeof(verbs->dev_name), "uverbs%d", index);
+	snprintf(verbs->dev_path, sizeof(verbs->dev_path), "/sys/class/infiniband_verbs/uverbs%d",
+		index);
+	snprintf(verbs->ibdev_path, sizeof(verbs->ibdev_path), "/sys/class/infiniband/%s",
+		recipe->name);
+}
+
+void fake_device_add(enum fake_kind kind)
+{
+	const struct fake_recipe *recipe = &recipes[kind];
+	struct fake_device *device = &devices[kind];
+
+	FAKE_GUARD();
+	if (device->present || device->contexts)
+		fake_die("device %s is still there", recipe->name);
+	device->kind = kind;
+	device->index = last_index++;
+	device->guid = htobe64(recipe->guid);
+	inet_pton(AF_INET, recipe->ip, &device->ip);
+	inet_pton(AF_INET6, recipe->ip6, &device->ip6);
+	set_names(&device->verbs, recipe, device->index);
+	set_attr(device);
+	set_gids(device, recipe);
+	set_port(device, recipe);
+	device->present = true;
+}
+
+void fake_device_remove(enum fake_kind kind)
+{
+	FAKE_GUARD();
+	if (!devices[kind].present)
+		return;
+	devices[kind].present = false;
+	fake_cm_device_removed(&devices[kind]);
+}
+
+bool fake_device_gone(enum fake_kind kind)
+{
+	FAKE_GUARD();
+
+	return !devices[kind].present && !devices[kind].contexts;
+}
+
+struct ibv_device_attr *fake_device_attr(enum fake_kind kind)
+{
+	return &devices[kind].attr;
+}
+
+struct ibv_port_attr *fake_port_attr(enum fake_kind kind)
+{
+	return &devices[kind].port;
+}
+
+struct fake_device *fake_device(enum fake_kind kind)
+{
+	return &devices[kind];
+}
+
+struct fake_device *fake_device_first(void)
+{
+	int kind;
+
+	for (kind = 0; kind < FAKE_KINDS; kind++)
+		if (devices[kind].present)
+			return &devices[kind];
+	return NULL;
+}
+
+void fake_devices_reset(void)
+{
+	memset(devices, 0, sizeof(devices));
+	last_index = 0;
+	fake_device_add(FAKE_ROCE);
+}

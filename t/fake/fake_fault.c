@@ -1,0 +1,94 @@
+/* Counting calls by name, and making chosen ones fail. */
+#include "fake/fake_core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct fake_call {
+	TAILQ_ENTRY(fake_call) link;
+	char name[32];
+	unsigned count;
+	int fail_next;
+};
+
+static TAILQ_HEAD(, fake_call) calls = TAILQ_HEAD_INITIALIZER(calls);
+
+static struct {
+	enum fake_layer layers;
+	unsigned left;
+	int err;
+	bool failed;
+} nth;
+
+static struct fake_call *call_of(const char *name)
+{
+	struct fake_call *call;
+
+	TAILQ_FOREACH (call, &calls, link)
+		if (!strcmp(call->name, name))
+			return call;
+	call = fake_alloc(sizeof(*call));
+	strncpy(call->name, name, sizeof(call->name) - 1);
+	TAILQ_INSERT_TAIL(&calls, call, link);
+	return call;
+}
+
+int fake_fault_release(enum fake_layer layer, const char *name)
+{
+	struct fake_call *call = call_of(name);
+	int err = call->fail_next;
+
+	call->count++;
+	call->fail_next = 0;
+	return err;
+}
+
+int fake_fault(enum fake_layer layer, const char *name)
+{
+	int err = fake_fault_release(layer, name);
+
+	if (err || !nth.left || !(nth.layers & layer) || --nth.left)
+		return err;
+	nth.failed = true;
+	return nth.err;
+}
+
+void fake_fail_nth(enum fake_layer layers, unsigned n, int err)
+{
+	FAKE_GUARD();
+	nth.layers = layers;
+	nth.left = n;
+	nth.err = err;
+	nth.failed = false;
+}
+
+bool fake_failed(void)
+{
+	FAKE_GUARD();
+
+	return nth.failed;
+}
+
+void fake_fail_next(const char *name, int err)
+{
+	FAKE_GUARD();
+	call_of(name)->fail_next = err;
+}
+
+unsigned fake_calls(const char *name)
+{
+	FAKE_GUARD();
+
+	return call_of(name)->count;
+}
+
+void fake_fault_reset(void)
+{
+	struct fake_call *call;
+
+	while ((call = TAILQ_FIRST(&calls))) {
+		TAILQ_REMOVE(&calls, call, link);
+		free(call);
+	}
+	memset(&nth, 0, sizeof(nth));
+}

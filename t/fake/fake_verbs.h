@@ -1,0 +1,240 @@
+/* The fake libibverbs, inside: each object wraps the public struct. */
+#ifndef FAKE_VERBS_H
+#define FAKE_VERBS_H
+
+#include "fake/fake_core.h"
+
+/* What every object begins with. */
+struct fake_node {
+	TAILQ_ENTRY(fake_node) link;
+	enum fake_object kind;
+	uint32_t handle;
+	struct fake_context *context;
+	void (*fini)(struct fake_node *node);
+};
+
+struct fake_async {
+	TAILQ_ENTRY(fake_async) link;
+	struct ibv_async_event event;
+};
+
+struct fake_context {
+	struct fake_node node;
+	struct fake_device *device;
+	struct fake_bell async_bell;
+	TAILQ_HEAD(, fake_async) async;
+	unsigned objects;
+	struct verbs_context v; /* ends with the ibv_context */
+};
+
+struct fake_pd {
+	struct fake_node node;
+	struct ibv_pd pd;
+	unsigned users;
+};
+
+struct fake_mr {
+	struct fake_node node;
+	struct ibv_mr mr;
+	uint64_t iova;
+	int access;
+};
+
+struct fake_ah {
+	struct fake_node node;
+	struct ibv_ah ah;
+	struct ibv_ah_attr attr;
+};
+
+struct fake_comp_event {
+	TAILQ_ENTRY(fake_comp_event) link;
+	struct fake_cq *cq;
+};
+
+struct fake_channel {
+	struct fake_node node;
+	struct ibv_comp_channel channel;
+	struct fake_bell bell;
+	TAILQ_HEAD(, fake_comp_event) events;
+	unsigned cqs;
+};
+
+struct fake_cqe {
+	struct ibv_wc wc;
+	unsigned sq_slots; /* the send queue's entries that polling this gives back */
+};
+
+enum fake_arm { FAKE_DISARMED, FAKE_ARMED_SOLICITED, FAKE_ARMED };
+
+struct fake_cq {
+	struct fake_node node;
+	struct ibv_cq cq;
+	struct fake_cqe *ring;
+	unsigned first;
+	unsigned count;
+	enum fake_arm arm;
+	unsigned users;
+	unsigned unacked;
+	unsigned async_unacked;
+};
+
+struct fake_recv {
+	TAILQ_ENTRY(fake_recv) link;
+	uint64_t wr_id;
+	int sges;
+	struct ibv_sge sge[];
+};
+TAILQ_HEAD(fake_recvs, fake_recv);
+
+struct fake_srq {
+	struct fake_node node;
+	struct ibv_srq srq;
+	struct ibv_srq_attr attr;
+	struct fake_recvs recvs;
+	unsigned count;
+	unsigned users;
+	unsigned async_unacked;
+};
+
+struct fake_send {
+	TAILQ_ENTRY(fake_send) link;
+	struct ibv_send_wr wr;
+	uint8_t *inlined;
+	size_t inlined_len;
+	struct ibv_sge sge[];
+};
+
+struct fake_attachment {
+	TAILQ_ENTRY(fake_attachment) link;
+	union ibv_gid gid;
+	uint16_t lid;
+};
+
+struct fake_qp {
+	struct fake_node node;
+	struct ibv_qp qp;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	bool block_self;
+	bool waiting; /* its first send waits for the peer */
+	bool waits_for_receive;
+	bool active;
+	TAILQ_ENTRY(fake_qp) active_link;
+	TAILQ_HEAD(, fake_send) sends;
+	struct fake_recvs recvs;
+	unsigned recv_count;
+	unsigned sq_used;
+	unsigned sq_silent; /* done without a completion since the last one */
+	TAILQ_HEAD(, fake_attachment) attachments;
+	struct ibv_ece ece;
+	unsigned async_unacked;
+};
+
+#define fake_of(pointer, type, member) evr_container_of(pointer, struct type, member)
+
+static inline struct fake_context *fake_context_of(struct ibv_context *context)
+{
+	return fake_of(context, fake_context, v.context);
+}
+
+static inline struct fake_qp *fake_qp_of(struct ibv_qp *qp)
+{
+	return fake_of(qp, fake_qp, qp);
+}
+
+static inline struct fake_cq *fake_cq_of(struct ibv_cq *cq)
+{
+	return fake_of(cq, fake_cq, cq);
+}
+
+static inline struct fake_pd *fake_pd_of(struct ibv_pd *pd)
+{
+	return fake_of(pd, fake_pd, pd);
+}
+
+/* --- objects in general --- */
+/* A zeroed object, counted and listed. Contexts have no context. */
+void *fake_node_new(size_t size, enum fake_object kind, struct fake_context *context);
+void fake_node_free(struct fake_node *node);
+unsigned fake_node_count(enum fake_object kind, const struct fake_context *context);
+/* Fills in up to max handles; returns how many there are of them. */
+uint32_t fake_node_handles(
+	enum fake_object kind, const struct fake_context *context, uint32_t *handles, uint32_t max);
+struct fake_node *fake_node_next(enum fake_object kind, struct fake_node *after);
+
+/* For calls that return an errno, and for those that return NULL with errno. */
+#define FAKE_VERB(name)                                                                            \
+	do {                                                                                       \
+		int fake_err = fake_fault(FAKE_VERBS, name);                                       \
+		if (fake_err)                                                                      \
+			return fake_err;                                                           \
+	} while (0)
+#define FAKE_VERB_NULL(name)                                                                       \
+	do {                                                                                       \
+		errno = fake_fault(FAKE_VERBS, name);                                              \
+		if (errno)                                                                         \
+			return NULL;                                                               \
+	} while (0)
+#define FAKE_RELEASE(name)                                                                         \
+	do {                                                                                       \
+		int fake_err = fake_fault_release(FAKE_VERBS, name);                               \
+		if (fake_err)                                                                      \
+			return fake_err;                                                           \
+	} while (0)
+
+/* --- the inline verbs' operations --- */
+int fake_poll_cq(struct ibv_cq *cq, int entries, struct ibv_wc *wc);
+int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+struct ibv_qp *fake_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init);
+
+/* --- completions and asynchronous events --- */
+void fake_cq_push(struct fake_cq *cq, const struct fake_cqe *cqe, bool solicited);
+/* Removes what a queue pair that was reset or destroyed has left there. */
+void fake_cq_purge(struct fake_cq *cq, uint32_t qp_num);
+void fake_async_raise(struct fake_context *context, const struct ibv_async_event *event);
+/* The object goes: its events go unread. */
+void fake_async_purge(struct fake_context *context, const void *element);
+
+/* --- memory --- */
+void fake_mem_reset(void);
+struct fake_mr *fake_mr_find(const struct ibv_pd *pd, uint32_t key);
+/* Where addr lies in memory, or NULL when the MR does not cover it with this access. */
+void *fake_mr_at(struct fake_mr *mr, uint64_t addr, uint64_t len, int access);
+
+/* --- queue pairs --- */
+void fake_qp_reset(void);
+struct fake_qp *fake_qp_find(uint32_t qp_num);
+void fake_qp_to_error(struct fake_qp *qp);
+void fake_qp_flush(struct fake_qp *qp);
+void fake_qp_empty(struct fake_qp *qp);
+struct fake_recv *fake_recv_new(const struct ibv_recv_wr *wr);
+struct fake_recv *fake_recv_take(struct fake_qp *qp);
+void fake_recvs_free(struct fake_recvs *recvs);
+void fake_send_free(struct fake_send *send);
+/* Whether the state change is one the verbs allow with this mask. */
+bool fake_qp_change_ok(const struct fake_qp *qp, enum ibv_qp_state next, int mask);
+
+/* --- work --- */
+void fake_work_add(struct fake_qp *qp, struct fake_send *send);
+void fake_work_remove(struct fake_qp *qp, struct fake_send *send);
+/* Runs what can run, unless work goes by hand. */
+void fake_work_run(void);
+void fake_work_reset(void);
+/* Ends the first send. */
+void fake_send_complete(
+	struct fake_qp *qp, struct fake_send *send, enum ibv_wc_status status, uint32_t byte_len);
+void fake_recv_complete(
+	struct fake_qp *qp, struct fake_recv *recv, const struct ibv_wc *result, bool solicited);
+/* Copies the local buffers of a send together, or gives the status it ends with. */
+enum ibv_wc_status fake_gather(
+	struct fake_qp *qp, struct fake_send *send, uint8_t **data, size_t *len);
+enum ibv_wc_status fake_scatter(
+	struct fake_qp *qp, const struct ibv_sge *sge, int sges, const uint8_t *data, size_t len);
+size_t fake_sge_len(const struct ibv_sge *sge, int sges);
+bool fake_run_rc(struct fake_qp *qp, struct fake_send *send);
+bool fake_run_ud(struct fake_qp *qp, struct fake_send *send);
+
+#endif

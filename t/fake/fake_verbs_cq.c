@@ -1,0 +1,258 @@
+/* Completion channels and completion queues. */
+#include "fake/fake_verbs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct fake_channel *channel_of(struct ibv_comp_channel *channel)
+{
+	return fake_of(channel, fake_channel, channel);
+}
+
+static void channel_fini(struct fake_node *node)
+{
+	fake_bell_close(&fake_of(node, fake_channel, node)->bell);
+}
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+	struct fake_channel *channel;
+
+	FAKE_GUARD();
+	FAKE_VERB_NULL("ibv_create_comp_channel");
+	channel = fake_node_new(sizeof(*channel), FAKE_CHANNEL, fake_context_of(context));
+	TAILQ_INIT(&channel->events);
+	if (fake_bell_open(&channel->bell, O_CLOEXEC))
+		fake_die("no descriptor left");
+	channel->node.fini = channel_fini;
+	channel->channel.context = context;
+	channel->channel.fd = channel->bell.fd;
+	return &channel->channel;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *verbs)
+{
+	struct fake_channel *channel = channel_of(verbs);
+
+	FAKE_GUARD();
+	FAKE_RELEASE("ibv_destroy_comp_channel");
+	if (channel->cqs)
+		return EBUSY;
+	fake_node_free(&channel->node);
+	return 0;
+}
+
+/* --- notifications --- */
+
+static void notify(struct fake_cq *cq)
+{
+	struct fake_channel *channel = channel_of(cq->cq.channel);
+	struct fake_comp_event *event = fake_alloc(sizeof(*event));
+
+	event->cq = cq;
+	cq->arm = FAKE_DISARMED;
+	TAILQ_INSERT_TAIL(&channel->events, event, link);
+	fake_bell_set(&channel->bell, true);
+}
+
+static void comp_event_free(struct fake_channel *channel, struct fake_comp_event *event)
+{
+	TAILQ_REMOVE(&channel->events, event, link);
+	fake_bell_set(&channel->bell, !TAILQ_EMPTY(&channel->events));
+	free(event);
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *verbs, struct ibv_cq **cq, void **cq_context)
+{
+	struct fake_channel *channel = channel_of(verbs);
+	struct fake_comp_event *event;
+	int err;
+
+	FAKE_GUARD();
+	err = fake_fault_release(FAKE_VERBS, "ibv_get_cq_event");
+	event = TAILQ_FIRST(&channel->events);
+	if (!err && !event)
+		err = -fake_bell_empty(&channel->bell);
+	if (err) {
+		errno = err;
+		return -1;
+	}
+	*cq = &event->cq->cq;
+	*cq_context = event->cq->cq.cq_context;
+	event->cq->unacked++;
+	comp_event_free(channel, event);
+	return 0;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *verbs, unsigned n)
+{
+	struct fake_cq *cq = fake_cq_of(verbs);
+
+	FAKE_GUARD();
+	fake_fault_release(FAKE_VERBS, "ibv_ack_cq_events");
+	if (n > cq->unacked)
+		fake_die("%u completion events acked, %u were read", n, cq->unacked);
+	cq->unacked -= n;
+}
+
+int fake_req_notify_cq(struct ibv_cq *verbs, int solicited_only)
+{
+	struct fake_cq *cq = fake_cq_of(verbs);
+
+	FAKE_GUARD();
+	FAKE_VERB("ibv_req_notify_cq");
+	if (!verbs->channel)
+		return EINVAL;
+	if (!solicited_only)
+		cq->arm = FAKE_ARMED;
+	else if (cq->arm == FAKE_DISARMED)
+		cq->arm = FAKE_ARMED_SOLICITED;
+	return 0;
+}
+
+/* --- queues --- */
+
+static void cq_fini(struct fake_node *node)
+{
+	struct fake_cq *cq = fake_of(node, fake_cq, node);
+	struct fake_comp_event *event, *next;
+	struct fake_channel *channel;
+
+	fake_async_purge(node->context, &cq->cq);
+	free(cq->ring);
+	if (!cq->cq.channel)
+		return;
+	channel = channel_of(cq->cq.channel);
+	channel->cqs--;
+	TAILQ_FOREACH_SAFE (event, &channel->events, link, next)
+		if (event->cq == cq)
+			comp_event_free(channel, event);
+}
+
+static bool cq_fits(struct fake_context *context, int cqe, int vector)
+{
+	const struct ibv_device_attr *attr = &context->device->attr;
+
+	errno = EINVAL;
+	if (cqe < 1 || cqe > attr->max_cqe || vector < 0 ||
+		vector >= context->v.context.num_comp_vectors)
+		return false;
+	errno = ENOMEM;
+	return fake_node_count(FAKE_CQ, context) < (unsigned)attr->max_cq;
+}
+
+/* As many entries as were asked for and no more, so that a count that is off shows. */
+struct ibv_cq *ibv_create_cq(struct ibv_context *verbs, int cqe, void *cq_context,
+	struct ibv_comp_channel *channel, int vector)
+{
+	struct fake_context *context = fake_context_of(verbs);
+	struct fake_cq *cq;
+
+	FAKE_GUARD();
+	FAKE_VERB_NULL("ibv_create_cq");
+	if (!cq_fits(context, cqe, vector))
+		return NULL;
+	cq = fake_node_new(sizeof(*cq), FAKE_CQ, context);
+	cq->node.fini = cq_fini;
+	cq->ring = fake_alloc((size_t)cqe * sizeof(*cq->ring));
+	cq->cq.context = verbs;
+	cq->cq.channel = channel;
+	cq->cq.cq_context = cq_context;
+	cq->cq.handle = cq->node.handle;
+	cq->cq.cqe = cqe;
+	if (channel)
+		channel_of(channel)->cqs++;
+	return &cq->cq;
+}
+
+int ibv_resize_cq(struct ibv_cq *verbs, int cqe)
+{
+	struct fake_cq *cq = fake_cq_of(verbs);
+	struct fake_cqe *ring;
+	unsigned i;
+
+	FAKE_GUARD();
+	FAKE_VERB("ibv_resize_cq");
+	if (cqe < 1 || (unsigned)cqe < cq->count || cqe > cq->node.context->device->attr.max_cqe)
+		return EINVAL;
+	ring = fake_alloc((size_t)cqe * sizeof(*ring));
+	for (i = 0; i < cq->count; i++)
+		ring[i] = cq->ring[(cq->first + i) % (unsigned)verbs->cqe];
+	free(cq->ring);
+	cq->ring = ring;
+	cq->first = 0;
+	verbs->cqe = cqe;
+	return 0;
+}
+
+int ibv_destroy_cq(struct ibv_cq *verbs)
+{
+	struct fake_cq *cq = fake_cq_of(verbs);
+
+	FAKE_GUARD();
+	FAKE_RELEASE("ibv_destroy_cq");
+	if (cq->users)
+		return EBUSY;
+	if (cq->unacked || cq->async_unacked)
+		fake_die("ibv_destroy_cq would wait for ever: %u events are not acked",
+			cq->unacked + cq->async_unacked);
+	fake_node_free(&cq->node);
+	return 0;
+}
+
+static bool wakes(const struct fake_cq *cq, const struct fake_cqe *cqe, bool solicited)
+{
+	if (cq->arm == FAKE_ARMED_SOLICITED)
+		return solicited || cqe->wc.status != IBV_WC_SUCCESS;
+	return cq->arm == FAKE_ARMED;
+}
+
+void fake_cq_push(struct fake_cq *cq, const struct fake_cqe *cqe, bool solicited)
+{
+	if (cq->count == (unsigned)cq->cq.cqe) {
+		fake_misuse("a CQ of %d entries overran", cq->cq.cqe);
+		fake_async_cq(&cq->cq, IBV_EVENT_CQ_ERR);
+		return;
+	}
+	cq->ring[(cq->first + cq->count) % (unsigned)cq->cq.cqe] = *cqe;
+	cq->count++;
+	if (wakes(cq, cqe, solicited))
+		notify(cq);
+}
+
+void fake_cq_purge(struct fake_cq *cq, uint32_t qp_num)
+{
+	unsigned i, kept = 0, size = (unsigned)cq->cq.cqe;
+
+	for (i = 0; i < cq->count; i++) {
+		struct fake_cqe *cqe = &cq->ring[(cq->first + i) % size];
+
+		if (cqe->wc.qp_num != qp_num)
+			cq->ring[(cq->first + kept++) % size] = *cqe;
+	}
+	cq->count = kept;
+}
+
+int fake_poll_cq(struct ibv_cq *verbs, int entries, struct ibv_wc *wc)
+{
+	struct fake_cq *cq = fake_cq_of(verbs);
+	struct fake_qp *qp;
+	int n = 0;
+
+	FAKE_GUARD();
+	if (fake_fault_release(FAKE_VERBS, "ibv_poll_cq"))
+		return -1;
+	while (n < entries && cq->count) {
+		struct fake_cqe *cqe = &cq->ring[cq->first];
+
+		qp = fake_qp_find(cqe->wc.qp_num);
+		if (qp)
+			qp->sq_used -= cqe->sq_slots;
+		wc[n++] = cqe->wc;
+		cq->first = (cq->first + 1) % (unsigned)verbs->cqe;
+		cq->count--;
+	}
+	return n;
+}

@@ -1,0 +1,214 @@
+/* Protection domains, memory regions, address handles. */
+#include "fake/fake_verbs.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *verbs)
+{
+	struct fake_context *context = fake_context_of(verbs);
+	struct fake_pd *pd;
+
+	FAKE_GUARD();
+	FAKE_VERB_NULL("ibv_alloc_pd");
+	if (fake_node_count(FAKE_PD, context) >= (unsigned)context->device->attr.max_pd) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	pd = fake_node_new(sizeof(*pd), FAKE_PD, context);
+	pd->pd.context = verbs;
+	pd->pd.handle = pd->node.handle;
+	return &pd->pd;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *verbs)
+{
+	struct fake_pd *pd = fake_pd_of(verbs);
+
+	FAKE_GUARD();
+	FAKE_RELEASE("ibv_dealloc_pd");
+	if (pd->users)
+		return EBUSY;
+	fake_node_free(&pd->node);
+	return 0;
+}
+
+/* --- memory regions: keys carry a tag, so that an lkey is never a small number --- */
+
+enum { KEY_TAG = 0x5a };
+
+static struct fake_table regions;
+
+void fake_mem_reset(void)
+{
+	fake_table_free(&regions);
+}
+
+static void mr_fini(struct fake_node *node)
+{
+	struct fake_mr *mr = fake_of(node, fake_mr, node);
+
+	fake_table_remove(&regions, mr->mr.lkey >> 8);
+	fake_pd_of(mr->mr.pd)->users--;
+}
+
+static struct ibv_mr *reg_mr(
+	struct ibv_pd *verbs, void *addr, size_t len, uint64_t iova, unsigned access)
+{
+	struct fake_pd *pd = fake_pd_of(verbs);
+	struct fake_context *context = pd->node.context;
+	struct fake_mr *mr;
+
+	FAKE_GUARD();
+	FAKE_VERB_NULL("ibv_reg_mr");
+	errno = EINVAL;
+	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
+		!(access & IBV_ACCESS_LOCAL_WRITE))
+		return NULL;
+	errno = ENOMEM;
+	if (fake_node_count(FAKE_MR, context) >= (unsigned)context->device->attr.max_mr)
+		return NULL;
+	mr = fake_node_new(sizeof(*mr), FAKE_MR, context);
+	mr->node.fini = mr_fini;
+	mr->mr.context = verbs->context;
+	mr->mr.pd = verbs;
+	mr->mr.addr = addr;
+	mr->mr.length = len;
+	mr->mr.handle = mr->node.handle;
+	mr->mr.lkey = mr->mr.rkey = fake_table_add(&regions, mr) << 8 | KEY_TAG;
+	mr->iova = iova;
+	mr->access = (int)access;
+	pd->users++;
+	return &mr->mr;
+}
+
+#undef ibv_reg_mr
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access)
+{
+	return reg_mr(pd, addr, len, (uintptr_t)addr, (unsigned)access);
+}
+
+#undef ibv_reg_mr_iova
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova, int access)
+{
+	return reg_mr(pd, addr, len, iova, (unsigned)access);
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(
+	struct ibv_pd *pd, void *addr, size_t len, uint64_t iova, unsigned access)
+{
+	return reg_mr(pd, addr, len, iova, access);
+}
+
+int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	FAKE_GUARD();
+	FAKE_RELEASE("ibv_dereg_mr");
+	fake_node_free(&fake_of(mr, fake_mr, mr)->node);
+	return 0;
+}
+
+struct fake_mr *fake_mr_find(const struct ibv_pd *pd, uint32_t key)
+{
+	struct fake_mr *mr = fake_table_find(&regions, key >> 8);
+
+	return mr && mr->mr.lkey == key && mr->mr.pd == pd ? mr : NULL;
+}
+
+void *fake_mr_at(struct fake_mr *mr, uint64_t addr, uint64_t len, int access)
+{
+	if (!mr || (mr->access & access) != access)
+		return NULL;
+	if (addr < mr->iova || len > mr->mr.length || addr - mr->iova > mr->mr.length - len)
+		return NULL;
+	return (char *)mr->mr.addr + (addr - mr->iova);
+}
+
+/* --- address handles --- */
+
+static void ah_fini(struct fake_node *node)
+{
+	fake_pd_of(fake_of(node, fake_ah, node)->ah.pd)->users--;
+}
+
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct fake_context *context = fake_pd_of(pd)->node.context;
+	struct fake_ah *ah;
+
+	FAKE_GUARD();
+	FAKE_VERB_NULL("ibv_create_ah");
+	errno = EINVAL;
+	if (attr->port_num != 1 ||
+		(attr->is_global && attr->grh.sgid_index >= context->device->gid_count))
+		return NULL;
+	/* An Ethernet port has no other way to address than by GID. */
+	if (context->device->kind == FAKE_ROCE && !attr->is_global)
+		return NULL;
+	ah = fake_node_new(sizeof(*ah), FAKE_AH, context);
+	ah->node.fini = ah_fini;
+	ah->attr = *attr;
+	ah->ah.context = pd->context;
+	ah->ah.pd = pd;
+	ah->ah.handle = ah->node.handle;
+	fake_pd_of(pd)->users++;
+	return &ah->ah;
+}
+
+int ibv_destroy_ah(struct ibv_ah *ah)
+{
+	FAKE_GUARD();
+	FAKE_RELEASE("ibv_destroy_ah");
+	fake_node_free(&fake_of(ah, fake_ah, ah)->node);
+	return 0;
+}
+
+/* The sender's GID, out of an IPv6-shaped header or the IPv4 one at its end. */
+static void sender_of(const struct ibv_grh *grh, union ibv_gid *gid)
+{
+	const uint8_t *bytes = (const uint8_t *)grh;
+
+	if (bytes[0] >> 4 == 6) {
+		*gid = grh->sgid;
+		return;
+	}
+	memset(gid, 0, sizeof(*gid));
+	gid->raw[10] = gid->raw[11] = 0xff;
+	memcpy(&gid->raw[12], bytes + 20 + 12, 4);
+}
+
+static int gid_index_for(const struct fake_device *device, const union ibv_gid *peer)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	if (device->kind != FAKE_ROCE)
+		return 0;
+	return memcmp(peer->raw, mapped, sizeof(mapped)) ? 2 : 1;
+}
+
+int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
+	struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->dlid = wc->slid;
+	attr->sl = wc->sl;
+	attr->src_path_bits = wc->dlid_path_bits;
+	attr->port_num = port_num;
+	if (!(wc->wc_flags & IBV_WC_GRH))
+		return 0;
+	attr->is_global = 1;
+	sender_of(grh, &attr->grh.dgid);
+	attr->grh.sgid_index =
+		(uint8_t)gid_index_for(fake_context_of(context)->device, &attr->grh.dgid);
+	attr->grh.hop_limit = 0xff;
+	return 0;
+}
+
+struct ibv_ah *ibv_create_ah_from_wc(
+	struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port_num)
+{
+	struct ibv_ah_attr attr;
+
+	ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr);
+	return ibv_create_ah(pd, &attr);
+}

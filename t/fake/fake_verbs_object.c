@@ -1,0 +1,79 @@
+/* What all verbs objects have in common: the list, the counts, the handles. */
+#include "fake/fake_verbs.h"
+
+#include <stdlib.h>
+
+static TAILQ_HEAD(, fake_node) nodes = TAILQ_HEAD_INITIALIZER(nodes);
+static uint32_t last_handle;
+
+void *fake_node_new(size_t size, enum fake_object kind, struct fake_context *context)
+{
+	struct fake_node *node = fake_alloc(size);
+
+	node->kind = kind;
+	node->handle = ++last_handle;
+	node->context = context;
+	if (context)
+		context->objects++;
+	TAILQ_INSERT_TAIL(&nodes, node, link);
+	fake_born(kind);
+	return node;
+}
+
+void fake_node_free(struct fake_node *node)
+{
+	if (node->fini)
+		node->fini(node);
+	if (node->context)
+		node->context->objects--;
+	TAILQ_REMOVE(&nodes, node, link);
+	fake_died(node->kind);
+	free(node);
+}
+
+struct fake_node *fake_node_next(enum fake_object kind, struct fake_node *after)
+{
+	struct fake_node *node = after ? TAILQ_NEXT(after, link) : TAILQ_FIRST(&nodes);
+
+	while (node && node->kind != kind)
+		node = TAILQ_NEXT(node, link);
+	return node;
+}
+
+unsigned fake_node_count(enum fake_object kind, const struct fake_context *context)
+{
+	return fake_node_handles(kind, context, NULL, 0);
+}
+
+uint32_t fake_node_handles(
+	enum fake_object kind, const struct fake_context *context, uint32_t *handles, uint32_t max)
+{
+	struct fake_node *node = NULL;
+	uint32_t n = 0;
+
+	while ((node = fake_node_next(kind, node))) {
+		if (node->context != context)
+			continue;
+		if (n < max)
+			handles[n] = node->handle;
+		n++;
+	}
+	return n;
+}
+
+/* In the order in which they depend on each other. */
+static const enum fake_object teardown[] = { FAKE_QP, FAKE_SRQ, FAKE_CQ, FAKE_CHANNEL, FAKE_AH,
+	FAKE_MR, FAKE_PD, FAKE_CONTEXT };
+
+void fake_verbs_reset(void)
+{
+	struct fake_node *node;
+	size_t i;
+
+	fake_work_reset();
+	for (i = 0; i < sizeof(teardown) / sizeof(teardown[0]); i++)
+		while ((node = fake_node_next(teardown[i], NULL)))
+			fake_node_free(node);
+	fake_mem_reset();
+	fake_qp_reset();
+}

@@ -1,0 +1,359 @@
+/* Queue pairs: birth, states, death. */
+#include "fake/fake_verbs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_QP_NUM = 16, MAX_INLINE = 256, MAX_RD_ATOMIC_MASK = 0xff };
+
+static struct fake_table qps;
+
+struct fake_qp *fake_qp_find(uint32_t qp_num)
+{
+	return qp_num > FIRST_QP_NUM ? fake_table_find(&qps, qp_num - FIRST_QP_NUM) : NULL;
+}
+
+void fake_qp_reset(void)
+{
+	fake_table_free(&qps);
+}
+
+/* --- birth and death --- */
+
+static int caps_fit(const struct fake_device *device, const struct ibv_qp_cap *cap)
+{
+	const struct ibv_device_attr *attr = &device->attr;
+
+	if (cap->max_send_wr > (uint32_t)attr->max_qp_wr ||
+		cap->max_recv_wr > (uint32_t)attr->max_qp_wr ||
+		cap->max_send_sge > (uint32_t)attr->max_sge ||
+		cap->max_recv_sge > (uint32_t)attr->max_sge || cap->max_inline_data > MAX_INLINE)
+		return EINVAL;
+	return 0;
+}
+
+static int init_fits(const struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+{
+	struct fake_context *context = fake_context_of(pd->context);
+
+	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UD)
+		return EOPNOTSUPP;
+	if (init->qp_type == IBV_QPT_UD && context->device->kind == FAKE_IWARP)
+		return EOPNOTSUPP;
+	if (!init->send_cq || !init->recv_cq || init->send_cq->context != pd->context ||
+		init->recv_cq->context != pd->context)
+		return EINVAL;
+	if (fake_node_count(FAKE_QP, context) >= (unsigned)context->device->attr.max_qp)
+		return ENOMEM;
+	return caps_fit(context->device, &init->cap);
+}
+
+static void users_add(struct fake_qp *qp, unsigned n)
+{
+	fake_pd_of(qp->qp.pd)->users += n;
+	fake_cq_of(qp->qp.send_cq)->users += n;
+	fake_cq_of(qp->qp.recv_cq)->users += n;
+	if (qp->qp.srq)
+		fake_of(qp->qp.srq, fake_srq, srq)->users += n;
+}
+
+static void purge_completions(struct fake_qp *qp)
+{
+	fake_cq_purge(fake_cq_of(qp->qp.send_cq), qp->qp.qp_num);
+	fake_cq_purge(fake_cq_of(qp->qp.recv_cq), qp->qp.qp_num);
+}
+
+void fake_qp_empty(struct fake_qp *qp)
+{
+	while (!TAILQ_EMPTY(&qp->sends)) {
+		struct fake_send *send = TAILQ_FIRST(&qp->sends);
+
+		fake_work_remove(qp, send);
+		fake_send_free(send);
+	}
+	fake_recvs_free(&qp->recvs);
+	qp->recv_count = qp->sq_used = qp->sq_silent = 0;
+	qp->waiting = qp->waits_for_receive = false;
+	purge_completions(qp);
+}
+
+static void qp_fini(struct fake_node *node)
+{
+	struct fake_qp *qp = fake_of(node, fake_qp, node);
+	struct fake_attachment *attachment;
+
+	fake_async_purge(node->context, &qp->qp);
+	fake_qp_empty(qp);
+	while ((attachment = TAILQ_FIRST(&qp->attachments))) {
+		TAILQ_REMOVE(&qp->attachments, attachment, link);
+		free(attachment);
+		fake_died(FAKE_ATTACHMENT);
+	}
+	fake_table_remove(&qps, qp->qp.qp_num - FIRST_QP_NUM);
+	users_add(qp, (unsigned)-1);
+}
+
+static struct ibv_qp *qp_new(struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+{
+	struct fake_qp *qp = fake_node_new(sizeof(*qp), FAKE_QP, fake_context_of(pd->context));
+
+	qp->node.fini = qp_fini;
+	TAILQ_INIT(&qp->sends);
+	TAILQ_INIT(&qp->recvs);
+	TAILQ_INIT(&qp->attachments);
+	qp->init = *init;
+	qp->qp.context = pd->context;
+	qp->qp.qp_context = init->qp_context;
+	qp->qp.pd = pd;
+	qp->qp.send_cq = init->send_cq;
+	qp->qp.recv_cq = init->recv_cq;
+	qp->qp.srq = init->srq;
+	qp->qp.handle = qp->node.handle;
+	qp->qp.qp_type = init->qp_type;
+	qp->qp.qp_num = fake_table_add(&qps, qp) + FIRST_QP_NUM;
+	users_add(qp, 1);
+	return &qp->qp;
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	FAKE_GUARD();
+	FAKE_VERB_NULL("ibv_create_qp");
+	errno = init_fits(pd, init);
+	return errno ? NULL : qp_new(pd, init);
+}
+
+/* Only what is asked for beyond a PD comes here: the creation flags. */
+struct ibv_qp *fake_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
+{
+	struct ibv_qp *qp;
+
+	FAKE_GUARD();
+	FAKE_VERB_NULL("ibv_create_qp_ex");
+	errno = EINVAL;
+	if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || !init->pd)
+		return NULL;
+	errno = EOPNOTSUPP;
+	if (init->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS))
+		return NULL;
+	if (init->create_flags && (init->create_flags != IBV_QP_CREATE_BLOCK_SELF_MCAST_LB ||
+					  fake_context_of(context)->device->kind != FAKE_IB))
+		return NULL;
+	/* The first fields of both structs are the same. */
+	errno = init_fits(init->pd, (struct ibv_qp_init_attr *)init);
+	if (errno)
+		return NULL;
+	qp = qp_new(init->pd, (struct ibv_qp_init_attr *)init);
+	fake_qp_of(qp)->block_self = init->create_flags != 0;
+	return qp;
+}
+
+int ibv_destroy_qp(struct ibv_qp *verbs)
+{
+	struct fake_qp *qp = fake_qp_of(verbs);
+
+	FAKE_GUARD();
+	FAKE_RELEASE("ibv_destroy_qp");
+	if (!TAILQ_EMPTY(&qp->attachments))
+		return EBUSY;
+	if (qp->async_unacked)
+		fake_die("ibv_destroy_qp would wait for ever: %u events are not acked",
+			qp->async_unacked);
+	fake_node_free(&qp->node);
+	return 0;
+}
+
+/* --- states --- */
+
+static void copy_path(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask)
+{
+	if (mask & IBV_QP_AV)
+		to->ah_attr = from->ah_attr;
+	if (mask & IBV_QP_PATH_MTU)
+		to->path_mtu = from->path_mtu;
+	if (mask & IBV_QP_DEST_QPN)
+		to->dest_qp_num = from->dest_qp_num;
+	if (mask & IBV_QP_RQ_PSN)
+		to->rq_psn = from->rq_psn;
+	if (mask & IBV_QP_SQ_PSN)
+		to->sq_psn = from->sq_psn;
+	if (mask & IBV_QP_PORT)
+		to->port_num = from->port_num;
+	if (mask & IBV_QP_PKEY_INDEX)
+		to->pkey_index = from->pkey_index;
+}
+
+static void copy_limits(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask)
+{
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		to->qp_access_flags = from->qp_access_flags;
+	if (mask & IBV_QP_QKEY)
+		to->qkey = from->qkey;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		to->max_dest_rd_atomic = from->max_dest_rd_atomic;
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		to->max_rd_atomic = from->max_rd_atomic;
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		to->min_rnr_timer = from->min_rnr_timer;
+	if (mask & IBV_QP_TIMEOUT)
+		to->timeout = from->timeout;
+	if (mask & IBV_QP_RETRY_CNT)
+		to->retry_cnt = from->retry_cnt;
+	if (mask & IBV_QP_RNR_RETRY)
+		to->rnr_retry = from->rnr_retry;
+}
+
+static void enter(struct fake_qp *qp, enum ibv_qp_state state)
+{
+	qp->qp.state = state;
+	qp->attr.qp_state = state;
+	if (state == IBV_QPS_RESET)
+		fake_qp_empty(qp);
+	else if (state == IBV_QPS_ERR)
+		fake_qp_flush(qp);
+}
+
+static int modify(struct fake_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	enum ibv_qp_state next = mask & IBV_QP_STATE ? attr->qp_state : qp->qp.state;
+
+	if (!fake_qp_change_ok(qp, next, mask))
+		return EINVAL;
+	if ((mask & IBV_QP_PORT && attr->port_num != 1) ||
+		(mask & IBV_QP_CUR_STATE && attr->cur_qp_state != qp->qp.state))
+		return EINVAL;
+	if ((mask & IBV_QP_AV) && qp->node.context->device->kind == FAKE_ROCE &&
+		!attr->ah_attr.is_global)
+		return EINVAL;
+	copy_path(&qp->attr, attr, mask);
+	copy_limits(&qp->attr, attr, mask);
+	if (next != qp->qp.state)
+		enter(qp, next);
+	fake_work_run();
+	return 0;
+}
+
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	FAKE_GUARD();
+	FAKE_VERB("ibv_modify_qp");
+
+	return modify(fake_qp_of(qp), attr, mask);
+}
+
+int ibv_query_qp(
+	struct ibv_qp *verbs, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+{
+	struct fake_qp *qp = fake_qp_of(verbs);
+
+	FAKE_GUARD();
+	FAKE_VERB("ibv_query_qp");
+	*attr = qp->attr;
+	attr->qp_state = attr->cur_qp_state = verbs->state;
+	attr->cap = qp->init.cap;
+	*init = qp->init;
+	return 0;
+}
+
+void fake_qp_to_error(struct fake_qp *qp)
+{
+	if (qp->qp.state != IBV_QPS_ERR)
+		enter(qp, IBV_QPS_ERR);
+}
+
+/* --- what the iWARP kernel does to queue pairs --- */
+
+bool fake_qp_exists(uint32_t qp_num)
+{
+	return fake_qp_find(qp_num) != NULL;
+}
+
+void fake_qp_join(uint32_t qp_num, uint32_t peer_qp_num)
+{
+	struct fake_qp *qp = fake_qp_find(qp_num);
+
+	if (!qp || qp->qp.state == IBV_QPS_ERR)
+		return;
+	qp->attr.dest_qp_num = peer_qp_num;
+	qp->attr.rnr_retry = 0;
+	qp->attr.max_rd_atomic = qp->attr.max_dest_rd_atomic = MAX_RD_ATOMIC_MASK;
+	qp->attr.qp_access_flags =
+		IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_LOCAL_WRITE;
+	enter(qp, IBV_QPS_RTS);
+	fake_work_run();
+}
+
+void fake_qp_fail(uint32_t qp_num)
+{
+	struct fake_qp *qp = fake_qp_find(qp_num);
+
+	if (qp)
+		fake_qp_to_error(qp);
+}
+
+/* --- multicast groups --- */
+
+static struct fake_attachment *attachment_of(
+	struct fake_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	struct fake_attachment *attachment;
+
+	TAILQ_FOREACH (attachment, &qp->attachments, link)
+		if (!memcmp(&attachment->gid, gid, sizeof(*gid)) && attachment->lid == lid)
+			return attachment;
+	return NULL;
+}
+
+int ibv_attach_mcast(struct ibv_qp *verbs, const union ibv_gid *gid, uint16_t lid)
+{
+	struct fake_qp *qp = fake_qp_of(verbs);
+	struct fake_attachment *attachment;
+
+	FAKE_GUARD();
+	FAKE_VERB("ibv_attach_mcast");
+	if (verbs->qp_type != IBV_QPT_UD)
+		return EINVAL;
+	if (attachment_of(qp, gid, lid))
+		return 0;
+	attachment = fake_alloc(sizeof(*attachment));
+	attachment->gid = *gid;
+	attachment->lid = lid;
+	TAILQ_INSERT_TAIL(&qp->attachments, attachment, link);
+	fake_born(FAKE_ATTACHMENT);
+	return 0;
+}
+
+int ibv_detach_mcast(struct ibv_qp *verbs, const union ibv_gid *gid, uint16_t lid)
+{
+	struct fake_qp *qp = fake_qp_of(verbs);
+	struct fake_attachment *attachment;
+
+	FAKE_GUARD();
+	FAKE_RELEASE("ibv_detach_mcast");
+	attachment = attachment_of(qp, gid, lid);
+	if (!attachment)
+		return EINVAL;
+	TAILQ_REMOVE(&qp->attachments, attachment, link);
+	free(attachment);
+	fake_died(FAKE_ATTACHMENT);
+	return 0;
+}
+
+/* --- enhanced connection establishment: nothing to agree on, like rxe --- */
+
+int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	FAKE_GUARD();
+	FAKE_VERB("ibv_set_ece");
+	fake_qp_of(qp)->ece = *ece;
+	return 0;
+}
+
+int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	FAKE_GUARD();
+	FAKE_VERB("ibv_query_ece");
+	*ece = fake_qp_of(qp)->ece;
+	return 0;
+}

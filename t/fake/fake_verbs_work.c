@@ -1,0 +1,146 @@
+/* When posted work is carried out, and in which order. */
+#include "fake/fake_verbs.h"
+
+#include <limits.h>
+#include <string.h>
+
+/* The queue pairs with sends on them, by their number. */
+static TAILQ_HEAD(fake_active, fake_qp) active = TAILQ_HEAD_INITIALIZER(active);
+static bool by_hand;
+static enum fake_order order;
+
+static void activate(struct fake_qp *qp)
+{
+	struct fake_qp *other;
+
+	if (qp->active)
+		return;
+	qp->active = true;
+	TAILQ_FOREACH (other, &active, active_link)
+		if (other->qp.qp_num > qp->qp.qp_num) {
+			TAILQ_INSERT_BEFORE(other, qp, active_link);
+			return;
+		}
+	TAILQ_INSERT_TAIL(&active, qp, active_link);
+}
+
+void fake_work_add(struct fake_qp *qp, struct fake_send *send)
+{
+	TAILQ_INSERT_TAIL(&qp->sends, send, link);
+	activate(qp);
+}
+
+void fake_work_remove(struct fake_qp *qp, struct fake_send *send)
+{
+	TAILQ_REMOVE(&qp->sends, send, link);
+	if (!TAILQ_EMPTY(&qp->sends))
+		return;
+	qp->active = false;
+	TAILQ_REMOVE(&active, qp, active_link);
+}
+
+/* True when a request was carried out; false when there is none or it has to wait. */
+static bool run_one(struct fake_qp *qp)
+{
+	struct fake_send *send = TAILQ_FIRST(&qp->sends);
+
+	if (!send || qp->qp.state != IBV_QPS_RTS || !qp->node.context->device->present)
+		return false;
+	qp->waits_for_receive = false;
+	qp->waiting =
+		qp->qp.qp_type == IBV_QPT_UD ? !fake_run_ud(qp, send) : !fake_run_rc(qp, send);
+	return !qp->waiting;
+}
+
+/* Carrying one out may empty other queues, so the walk starts again each time. */
+static bool run_any(void)
+{
+	struct fake_qp *qp;
+
+	if (order == FAKE_OLDEST_QP_FIRST) {
+		TAILQ_FOREACH (qp, &active, active_link)
+			if (run_one(qp))
+				return true;
+	} else {
+		TAILQ_FOREACH_REVERSE(qp, &active, fake_active, active_link)
+		if (run_one(qp))
+			return true;
+	}
+	return false;
+}
+
+static unsigned run(unsigned n)
+{
+	unsigned done = 0;
+
+	while (done < n && run_any())
+		done++;
+	return done;
+}
+
+void fake_work_run(void)
+{
+	if (!by_hand)
+		run(UINT_MAX);
+}
+
+unsigned fake_step(unsigned n)
+{
+	FAKE_GUARD();
+
+	return run(n);
+}
+
+unsigned fake_step_qp(struct ibv_qp *qp, unsigned n)
+{
+	unsigned done = 0;
+
+	FAKE_GUARD();
+	while (done < n && run_one(fake_qp_of(qp)))
+		done++;
+	return done;
+}
+
+void fake_work_by_hand(bool on)
+{
+	FAKE_GUARD();
+	by_hand = on;
+	fake_work_run();
+}
+
+void fake_work_order(enum fake_order wanted)
+{
+	FAKE_GUARD();
+	order = wanted;
+}
+
+static struct fake_qp *first_waiting(void)
+{
+	struct fake_qp *qp;
+
+	TAILQ_FOREACH (qp, &active, active_link)
+		if (qp->waiting)
+			return qp;
+	return NULL;
+}
+
+unsigned fake_time_out_work(void)
+{
+	struct fake_qp *qp;
+	unsigned n = 0;
+
+	FAKE_GUARD();
+	while ((qp = first_waiting())) {
+		fake_send_complete(qp, TAILQ_FIRST(&qp->sends),
+			qp->waits_for_receive ? IBV_WC_RNR_RETRY_EXC_ERR : IBV_WC_RETRY_EXC_ERR, 0);
+		fake_qp_to_error(qp);
+		n++;
+	}
+	return n;
+}
+
+void fake_work_reset(void)
+{
+	by_hand = false;
+	order = FAKE_OLDEST_QP_FIRST;
+}
