@@ -10,6 +10,9 @@ dist_man_MANS += \
 	man/evrdma_listener.3 \
 	man/evrdma_mcast.3
 
+# The tools install their pages there, under other names.
+man1dir = $(mandir)/man1
+
 # Under the CM library's own folder, like its headers: the distribution may have a page of this name.
 if !SYSTEM_RDMACM
 cmman3dir = $(pkgdatadir)/man/man3
