@@ -6,8 +6,12 @@
 
 enum { EXACTLY = 2, ENUM_MASK = 0x1f, SL_MASK = 0xf };
 
-/* From the record as it is on the wire; the selectors say that its values are what holds. */
-static void path_from_wire(struct ibv_sa_path_rec *to, const struct ibv_path_record *from)
+/*
+ * From the record as it is on the wire. The selectors say that its values are what holds; what
+ * a path is for takes the place of the preference.
+ */
+static void path_from_wire(
+	struct ibv_sa_path_rec *to, const struct ibv_path_record *from, uint32_t flags)
 {
 	uint32_t flow_hop = be32toh(from->flowlabel_hoplimit);
 
@@ -29,7 +33,7 @@ static void path_from_wire(struct ibv_sa_path_rec *to, const struct ibv_path_rec
 		.rate = from->rate & ENUM_MASK,
 		.packet_life_time_selector = EXACTLY,
 		.packet_life_time = from->packetlifetime & ENUM_MASK,
-		.preference = from->preference,
+		.preference = (uint8_t)flags,
 	};
 }
 
@@ -46,7 +50,7 @@ static int set_paths(struct rdma_route *route, const struct evr_ucma_resp_path *
 	}
 	for (i = 0; i < resp->num_paths; i++) {
 		memcpy(&wire, resp->path[i].path_rec, sizeof(wire));
-		path_from_wire(&recs[i], &wire);
+		path_from_wire(&recs[i], &wire, resp->path[i].flags);
 	}
 	free(route->path_rec);
 	route->path_rec = recs;

@@ -7,8 +7,12 @@ if !SYSTEM_RDMACM
 check_PROGRAMS += t/interop/removal
 t_interop_removal_SOURCES = t/interop/removal.c
 t_interop_removal_LDADD = librdmacm.la $(VERBS_LIBS)
+check_PROGRAMS += t/interop/fields
+t_interop_fields_SOURCES = t/interop/fields.c
+t_interop_fields_LDADD = librdmacm.la $(VERBS_LIBS)
+GUEST_TESTS += t/interop/fields.sh:rxe t/interop/fields.sh:siw
 GUEST_TESTS += t/interop/dropin.sh:rxe t/interop/dropin.sh:siw
 GUEST_TESTS += t/interop/removal.sh:rxe t/interop/removal.sh:siw
 endif
 endif
-EXTRA_DIST += t/interop/dropin.sh t/interop/removal.sh
+EXTRA_DIST += t/interop/dropin.sh t/interop/fields.sh t/interop/removal.sh
