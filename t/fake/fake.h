@@ -97,8 +97,8 @@ enum fake_layer {
  * releases, polls or acks is not counted, so that a sweep over n can still clean up. 0 cancels.
  */
 void fake_fail_nth(enum fake_layer layers, unsigned n, int err);
-/* Whether the call chosen by fake_fail_nth has come. */
-bool fake_failed(void);
+/* The name of the call that fake_fail_nth chose, or NULL when it has not come. */
+const char *fake_failed(void);
 /*
  * The next call of that name gives err: "CONNECT" and the other commands' names, "open",
  * "ioctl", "find_cm_device", "find_driver_id", "ibv_create_qp" and the other verbs' names; any may

@@ -175,7 +175,7 @@ static int sys_ioctl(int fd, unsigned long request, void *arg)
 	int err;
 
 	FAKE_GUARD();
-	err = fake_fault(FAKE_KERNEL, "ioctl");
+	err = fake_fault_release(FAKE_KERNEL, "ioctl");
 	return err ? -err : fake_verbs_ioctl(fd, request, arg);
 }
 
@@ -203,13 +203,14 @@ static int sys_find_cm_device(char *path, size_t size)
 	return 0;
 }
 
-/* One number per device, so that one taken for another's shows in the ioctl. */
+/* One number per device, so that one taken for another's shows in the ioctl. Both only help to
+ * close a device, so they count as releasing. */
 static int sys_find_driver_id(int ibdev_index, uint32_t *driver_id)
 {
 	int err;
 
 	FAKE_GUARD();
-	err = fake_fault(FAKE_KERNEL, "find_driver_id");
+	err = fake_fault_release(FAKE_KERNEL, "find_driver_id");
 	return err ? -err : fake_verbs_driver(ibdev_index, driver_id);
 }
 

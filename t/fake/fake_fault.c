@@ -17,7 +17,7 @@ static struct {
 	enum fake_layer layers;
 	unsigned left;
 	int err;
-	bool failed;
+	const char *failed;
 } nth;
 
 static struct fake_call *call_of(const char *name)
@@ -49,7 +49,7 @@ int fake_fault(enum fake_layer layer, const char *name)
 
 	if (err || !nth.left || !(nth.layers & layer) || --nth.left)
 		return err;
-	nth.failed = true;
+	nth.failed = name;
 	return nth.err;
 }
 
@@ -59,10 +59,10 @@ void fake_fail_nth(enum fake_layer layers, unsigned n, int err)
 	nth.layers = layers;
 	nth.left = n;
 	nth.err = err;
-	nth.failed = false;
+	nth.failed = NULL;
 }
 
-bool fake_failed(void)
+const char *fake_failed(void)
 {
 	FAKE_GUARD();
 

@@ -388,5 +388,5 @@ int main(void)
 		closing_a_file_destroys_its_ids,
 	};
 
-	return raw_main("fake_cm", tests, sizeof(tests) / sizeof(tests[0]));
+	return fake_main("fake_cm", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -6,21 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
-
-void raw_setup(void)
-{
-	fake_install();
-}
-
-void raw_teardown(void)
-{
-	const char *left = fake_expect_clean();
-
-	ck_assert_msg(!left, "%s", left);
-	fake_reset();
-}
 
 int raw_open(void)
 {
@@ -242,23 +228,4 @@ void raw_pair_destroy(int fd, const struct raw_pair *pair)
 	ck_assert_int_ge(raw_destroy(fd, pair->client), 0);
 	ck_assert_int_ge(raw_destroy(fd, pair->server), 0);
 	ck_assert_int_ge(raw_destroy(fd, pair->listener), 0);
-}
-
-int raw_main(const char *name, const TTest *const *tests, size_t n)
-{
-	Suite *suite = suite_create(name);
-	TCase *tcase = tcase_create(name);
-	SRunner *runner;
-	size_t i;
-	int failed;
-
-	tcase_add_checked_fixture(tcase, raw_setup, raw_teardown);
-	for (i = 0; i < n; i++)
-		tcase_add_test(tcase, tests[i]);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -2,9 +2,8 @@
 #ifndef FAKE_RAW_H
 #define FAKE_RAW_H
 
-#include "fake/fake.h"
+#include "unit/fake_main.h"
 
-#include <check.h>
 #include <rdma/rdma_user_cm.h>
 #include <sys/socket.h>
 
@@ -27,11 +26,6 @@ enum raw_event {
 };
 
 enum { RAW_PORT = 7471 };
-
-/* Installs the fake; the checked fixture around each test. */
-void raw_setup(void);
-/* Nothing may be left behind. */
-void raw_teardown(void);
 
 int raw_open(void);
 int raw_close(int fd);
@@ -100,8 +94,5 @@ int raw_post_send(struct raw_verbs *v, struct ibv_qp *qp, uint64_t wr_id, size_t
 /* The next completion, which must be there. */
 struct ibv_wc raw_wc(struct raw_verbs *v);
 bool raw_no_wc(struct raw_verbs *v);
-
-/* main() of a test program with one case. */
-int raw_main(const char *name, const TTest *const *tests, size_t n);
 
 #endif

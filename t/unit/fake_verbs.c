@@ -401,22 +401,16 @@ static int main_with_abort(const TTest *const *tests, size_t n)
 	Suite *suite = suite_create("fake_verbs");
 	TCase *tcase = tcase_create("verbs");
 	TCase *fatal = tcase_create("fatal");
-	SRunner *runner;
 	size_t i;
-	int failed;
 
-	tcase_add_checked_fixture(tcase, raw_setup, raw_teardown);
-	tcase_add_checked_fixture(fatal, raw_setup, NULL);
+	tcase_add_checked_fixture(tcase, fake_setup, fake_teardown);
+	tcase_add_checked_fixture(fatal, fake_setup, NULL);
 	for (i = 0; i < n; i++)
 		tcase_add_test(tcase, tests[i]);
 	tcase_add_test_raise_signal(fatal, destroying_a_queue_with_unacked_events_would_hang, 6);
 	suite_add_tcase(suite, tcase);
 	suite_add_tcase(suite, fatal);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? 1 : 0;
+	return fake_run(suite);
 }
 
 int main(void)

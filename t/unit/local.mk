@@ -1,6 +1,7 @@
 # One check program per tested file. None of them links libibverbs: the fake is in its place.
 EVR_UNIT_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(CHECK_CFLAGS)
-EVR_FAKE_RAW = t/unit/fake_raw.h t/unit/fake_raw.c t/unit/fake_raw_verbs.c
+EVR_FAKE_MAIN = t/unit/fake_main.h t/unit/fake_main.c
+EVR_FAKE_RAW = $(EVR_FAKE_MAIN) t/unit/fake_raw.h t/unit/fake_raw.c t/unit/fake_raw_verbs.c
 
 EVR_UNIT_TESTS =
 check_PROGRAMS += $(EVR_UNIT_TESTS)
@@ -14,3 +15,13 @@ t_unit_fake_cm_t_LDADD = libevr_fake.la libevr_kern.la $(CHECK_LIBS)
 t_unit_fake_verbs_t_SOURCES = t/unit/fake_verbs.c $(EVR_FAKE_RAW)
 t_unit_fake_verbs_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_fake_verbs_t_LDADD = libevr_fake.la libevr_kern.la $(CHECK_LIBS)
+EVR_UNIT_TESTS += t/unit/fake_control.t
+t_unit_fake_control_t_SOURCES = t/unit/fake_control.c $(EVR_FAKE_RAW)
+t_unit_fake_control_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_fake_control_t_LDADD = libevr_fake.la libevr_kern.la $(CHECK_LIBS)
+
+# --- the library on it, from one end to the other ---
+EVR_UNIT_TESTS += t/unit/fake_rdma.t
+t_unit_fake_rdma_t_SOURCES = t/unit/fake_rdma.c $(EVR_FAKE_MAIN)
+t_unit_fake_rdma_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_fake_rdma_t_LDADD = libevr_cm.la libevr_fake.la $(CHECK_LIBS)
