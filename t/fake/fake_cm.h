@@ -183,6 +183,10 @@ bool fake_addr_same(const void *a, const void *b);
 /* Whether a device in this process has the address. */
 struct fake_device *fake_addr_owner(const void *addr);
 bool fake_addr_silent(const void *addr);
+/* Whether it is behind a netdev that has no RDMA device. */
+bool fake_addr_plain(const void *addr);
+void fake_addr_set_port(const struct fake_id *id, void *addr, uint16_t port);
+int fake_bind_id(struct fake_id *id, const void *addr);
 void fake_bind_any(struct fake_id *id, int family, int *err);
 /* Port conflicts of an id that is about to listen. */
 int fake_port_check(const struct fake_id *id, bool reuseaddr);
@@ -221,6 +225,12 @@ void fake_ah_of(const struct fake_id *id, struct ib_uverbs_ah_attr *attr);
 struct fake_id *fake_child_new(struct fake_id *listener, struct fake_id *from);
 /* Lays data into a private data field of the given size, padded with zeroes. */
 void fake_pad(uint8_t *field, uint8_t *field_len, const uint8_t *data, size_t len, size_t size);
+/* What the receiver sees: the whole field, or on iWARP what was sent. */
+void fake_copy_private(struct rdma_ucm_conn_param *out, const struct rdma_ucm_conn_param *in,
+	size_t field, bool exact);
+/* A message without contents. */
+void fake_reply(const struct fake_id *id, enum fake_message kind, uint32_t to, int status);
+void fake_send_reject(struct fake_id *id, int reason, const uint8_t *data, uint8_t len);
 uint32_t fake_default_qkey(const struct fake_id *id);
 
 /* --- multicast --- */

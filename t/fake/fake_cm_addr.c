@@ -1,12 +1,10 @@
-/* Addresses: whose they are, binding to them, ports, and resolving. */
+/* Addresses: whose they are, and resolving them. */
 #include "fake/fake_cm.h"
 
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
-
-enum { FIRST_DYNAMIC_PORT = 49152 };
 
 static uint16_t family_of(const void *addr)
 {
@@ -90,7 +88,7 @@ uint16_t fake_addr_port(const void *addr)
 	return (uint16_t)be64toh(((const struct sockaddr_ib *)addr)->sib_sid);
 }
 
-static void set_port(const struct fake_id *id, void *addr, uint16_t port)
+void fake_addr_set_port(const struct fake_id *id, void *addr, uint16_t port)
 {
 	struct sockaddr_ib *ib = addr;
 
@@ -144,118 +142,12 @@ bool fake_addr_silent(const void *addr)
 	       !is_loopback(addr);
 }
 
-static bool behind_plain_netdev(const void *addr)
+bool fake_addr_plain(const void *addr)
 {
 	size_t len;
 	const uint8_t *raw = raw_of(addr, &len);
 
 	return len == 4 && raw[0] == 198 && (raw[1] & 0xfe) == 18;
-}
-
-/* --- binding --- */
-
-int fake_port_check(const struct fake_id *id, bool reuseaddr)
-{
-	const struct fake_id *other;
-	uint32_t i;
-
-	FAKE_FOREACH_ID(other, i)
-	{
-		if (other == id || !other->bound || other->closed || other->ps != id->ps ||
-			fake_addr_port(&other->src) != fake_addr_port(&id->src))
-			continue;
-		if (reuseaddr && other->reuseaddr)
-			continue;
-		if (id->afonly && other->afonly && id->src.ss_family != other->src.ss_family)
-			continue;
-		if (fake_addr_any(&id->src) || fake_addr_any(&other->src))
-			return -EADDRNOTAVAIL;
-		if (fake_addr_same(&id->src, &other->src))
-			return -EADDRINUSE;
-	}
-	return 0;
-}
-
-static int take_port(struct fake_id *id)
-{
-	int port, err = -EADDRNOTAVAIL;
-
-	if (fake_addr_port(&id->src))
-		return fake_port_check(id, id->reuseaddr);
-	for (port = FIRST_DYNAMIC_PORT; err && port <= 0xffff; port++) {
-		set_port(id, &id->src, (uint16_t)port);
-		err = fake_port_check(id, false);
-	}
-	return err;
-}
-
-static int bind_device(struct fake_id *id, const void *addr)
-{
-	struct fake_device *device = fake_addr_owner(addr);
-
-	if (!device)
-		return behind_plain_netdev(addr) || family_of(addr) == AF_IB ? -ENODEV
-									     : -EADDRNOTAVAIL;
-	if (id->ps == RDMA_PS_IPOIB && device->kind != FAKE_IB)
-		return -EINVAL;
-	id->device = device;
-	return 0;
-}
-
-static int bind_id(struct fake_id *id, const void *addr)
-{
-	size_t size = fake_addr_size(addr);
-	int err = 0;
-
-	if (id->state != FAKE_IDLE)
-		return -EINVAL;
-	memset(&id->src, 0, sizeof(id->src));
-	memcpy(&id->src, addr, size);
-	if (!id->afonly_set)
-		id->afonly = family_of(addr) == AF_INET;
-	if (!fake_addr_any(addr))
-		err = bind_device(id, addr);
-	if (!err)
-		err = take_port(id);
-	if (err) {
-		id->device = NULL;
-		memset(&id->src, 0, sizeof(id->src));
-		return err;
-	}
-	id->bound = true;
-	id->state = FAKE_ADDR_BOUND;
-	return 0;
-}
-
-void fake_bind_any(struct fake_id *id, int family, int *err)
-{
-	struct sockaddr_storage any = { .ss_family = (sa_family_t)family };
-
-	*err = bind_id(id, &any);
-}
-
-int fake_bind_ip(struct fake_file *file, const void *in, size_t out_len)
-{
-	const struct rdma_ucm_bind_ip *cmd = in;
-	struct fake_id *id;
-	int err;
-
-	if (cmd->addr.sin6_family != AF_INET && cmd->addr.sin6_family != AF_INET6)
-		return -EINVAL;
-	err = fake_id_find(file, cmd->id, &id);
-	return err ? err : bind_id(id, &cmd->addr);
-}
-
-int fake_bind(struct fake_file *file, const void *in, size_t out_len)
-{
-	const struct rdma_ucm_bind *cmd = in;
-	struct fake_id *id;
-	int err;
-
-	if (cmd->reserved || !cmd->addr_size || cmd->addr_size != fake_addr_size(&cmd->addr))
-		return -EINVAL;
-	err = fake_id_find(file, cmd->id, &id);
-	return err ? err : bind_id(id, &cmd->addr);
 }
 
 /* --- resolving --- */
@@ -271,7 +163,7 @@ static int route_to(const struct fake_id *id, struct fake_device **device)
 			*device = fake_device_first();
 		return *device ? 0 : -ENODEV;
 	}
-	if (behind_plain_netdev(dst))
+	if (fake_addr_plain(dst))
 		return -ENODEV;
 	*device = device_near(dst, 1);
 	if (!*device)
@@ -283,7 +175,7 @@ static bool reachable(const struct fake_id *id)
 {
 	const void *dst = &id->dst;
 
-	if (fake_addr_any(dst) || is_loopback(dst) || is_multicast(dst) || behind_plain_netdev(dst))
+	if (fake_addr_any(dst) || is_loopback(dst) || is_multicast(dst) || fake_addr_plain(dst))
 		return true;
 	return device_near(dst, 1) && (!id->device || nearness(id->device, dst));
 }
@@ -294,7 +186,7 @@ static int resolve_id(struct fake_id *id, const void *src, const void *dst)
 	int err = 0;
 
 	if (id->state == FAKE_IDLE && src && family_of(src))
-		err = bind_id(id, src);
+		err = fake_bind_id(id, src);
 	else if (id->state == FAKE_IDLE)
 		fake_bind_any(id, family_of(dst), &err);
 	if (err)
@@ -352,7 +244,7 @@ static void fill_source(struct fake_id *id)
 		((struct sockaddr_in6 *)&id->src)->sin6_addr = id->device->ip6;
 	else
 		memcpy(&((struct sockaddr_ib *)&id->src)->sib_addr, id->device->gids[0].raw, 16);
-	set_port(id, &id->src, port);
+	fake_addr_set_port(id, &id->src, port);
 }
 
 void fake_addr_arrive(const struct fake_packet *packet)
@@ -405,30 +297,4 @@ void fake_route_arrive(const struct fake_packet *packet)
 	id->state = packet->status ? FAKE_ADDR_RESOLVED : FAKE_ROUTE_RESOLVED;
 	fake_event_post(
 		id, packet->status ? FAKE_EV_ROUTE_ERROR : FAKE_EV_ROUTE_RESOLVED, packet->status);
-}
-
-/* --- listeners --- */
-
-/* IPv6's :: listens for IPv4 as well unless told not to. */
-static bool listens_on(const struct fake_id *listener, const void *addr)
-{
-	if (listener->src.ss_family != family_of(addr))
-		return fake_addr_any(&listener->src) && !listener->afonly &&
-		       listener->src.ss_family == AF_INET6 && family_of(addr) == AF_INET;
-	return fake_addr_any(&listener->src) || fake_addr_any(addr) ||
-	       fake_addr_same(&listener->src, addr);
-}
-
-struct fake_id *fake_listener_find(const struct fake_id *from)
-{
-	struct fake_id *id;
-	uint32_t i;
-
-	FAKE_FOREACH_ID(id, i)
-	if (id->state == FAKE_LISTEN && !id->closed &&
-		(!id->device || id->device == from->device) &&
-		fake_service(id, &id->src) == fake_service(from, &from->dst) &&
-		id->qp_type == from->qp_type && listens_on(id, &from->dst))
-		return id;
-	return NULL;
 }

@@ -1,10 +1,10 @@
-/* Connections: listen, request, reply, confirmation, refusal, disconnect. */
+/* Connections, how they begin: listen, request, reply, confirmation. */
 #include "fake/fake_cm.h"
 
 #include <errno.h>
 #include <string.h>
 
-enum { MAX_BACKLOG = 1024, REQ_FIELD = 92, REP_FIELD = 196, REJ_FIELD = 148 };
+enum { MAX_BACKLOG = 1024, REQ_FIELD = 92, REP_FIELD = 196 };
 
 bool fake_is_iwarp(const struct fake_id *id)
 {
@@ -23,15 +23,14 @@ void fake_pad(uint8_t *field, uint8_t *field_len, const uint8_t *data, size_t le
 	*field_len = (uint8_t)size;
 }
 
-/* What the receiver sees: the whole field, or on iWARP what was sent. */
-static void copy_private(struct rdma_ucm_conn_param *out, const struct rdma_ucm_conn_param *in,
+void fake_copy_private(struct rdma_ucm_conn_param *out, const struct rdma_ucm_conn_param *in,
 	size_t field, bool exact)
 {
 	fake_pad(out->private_data, &out->private_data_len, in->private_data, in->private_data_len,
 		exact ? in->private_data_len : field);
 }
 
-static void reply(const struct fake_id *id, enum fake_message kind, uint32_t to, int status)
+void fake_reply(const struct fake_id *id, enum fake_message kind, uint32_t to, int status)
 {
 	struct fake_packet packet = {
 		.kind = kind, .from = id->number, .to = to, .status = status
@@ -154,7 +153,7 @@ static void put_request(struct fake_event *event, const struct fake_id *listener
 		memmove(in.private_data, in.private_data + skip, in.private_data_len);
 	}
 	*out = in;
-	copy_private(out, &in, request_room(listener), fake_is_iwarp(from));
+	fake_copy_private(out, &in, request_room(listener), fake_is_iwarp(from));
 	out->responder_resources = in.initiator_depth;
 	out->initiator_depth = in.responder_resources;
 	out->valid = 0;
@@ -188,24 +187,13 @@ void fake_req_arrive(const struct fake_packet *packet)
 		return;
 	listener = fake_listener_find(from);
 	if (!listener || !listener->backlog)
-		reply(from, FAKE_REJ, from->number,
+		fake_reply(from, FAKE_REJ, from->number,
 			listener ? FAKE_REJ_CONSUMER : FAKE_REJ_INVALID_SERVICE);
 	else
 		deliver_request(listener, from, packet);
 }
 
 /* --- the reply --- */
-
-static void send_reject(struct fake_id *id, int reason, const uint8_t *data, uint8_t len)
-{
-	struct fake_packet packet = { .kind = FAKE_REJ, .from = id->number, .to = id->peer };
-
-	packet.status = reason;
-	memcpy(packet.param.private_data, data, len);
-	packet.param.private_data_len = len;
-	id->conn = FAKE_CONN_NONE;
-	fake_wire_send(&packet);
-}
 
 static void establish_iwarp(struct fake_id *id)
 {
@@ -241,7 +229,7 @@ static int send_confirmation(struct fake_id *id)
 	if (id->conn != FAKE_REP_RCVD)
 		return -EINVAL;
 	id->conn = FAKE_ESTABLISHED;
-	reply(id, FAKE_RTU, id->peer, 0);
+	fake_reply(id, FAKE_RTU, id->peer, 0);
 	return 0;
 }
 
@@ -260,7 +248,7 @@ static int accept_rc(struct fake_id *id, const struct rdma_ucm_accept *cmd)
 	int err = cmd->conn_param.valid ? send_reply(id, cmd) : send_confirmation(id);
 
 	if (err && (id->conn == FAKE_REQ_RCVD || id->conn == FAKE_REP_RCVD))
-		send_reject(id, FAKE_REJ_CONSUMER, (const uint8_t *)"", 0);
+		fake_send_reject(id, FAKE_REJ_CONSUMER, (const uint8_t *)"", 0);
 	return err;
 }
 
@@ -282,7 +270,7 @@ static void put_reply(struct fake_event *event, const struct fake_packet *packet
 	struct rdma_ucm_conn_param *out = &event->resp.param.conn;
 
 	*out = packet->param;
-	copy_private(out, &packet->param, REP_FIELD, exact);
+	fake_copy_private(out, &packet->param, REP_FIELD, exact);
 	out->responder_resources = packet->param.initiator_depth;
 	out->initiator_depth = packet->param.responder_resources;
 	out->retry_count = 0;
@@ -343,178 +331,4 @@ int fake_notify(struct fake_file *file, const void *in, size_t out_len)
 	id->conn = FAKE_ESTABLISHED;
 	fake_event_post(id, FAKE_EV_ESTABLISHED, 0);
 	return 0;
-}
-
-/* --- the refusal --- */
-
-static int reject_rc(struct fake_id *id, const struct rdma_ucm_reject *cmd, int reason)
-{
-	if (id->conn < FAKE_REQ_SENT || id->conn > FAKE_REP_RCVD)
-		return -EINVAL;
-	if (!fake_is_iwarp(id) && cmd->private_data_len > REJ_FIELD)
-		return -EINVAL;
-	send_reject(id, reason, cmd->private_data, cmd->private_data_len);
-	return 0;
-}
-
-int fake_reject(struct fake_file *file, const void *in, size_t out_len)
-{
-	const struct rdma_ucm_reject *cmd = in;
-	struct rdma_ucm_conn_param param = { .private_data_len = cmd->private_data_len };
-	int reason = cmd->reason ? cmd->reason : FAKE_REJ_CONSUMER;
-	struct fake_id *id;
-	int err;
-
-	if (reason != FAKE_REJ_CONSUMER && reason != FAKE_REJ_VENDOR_OPTION)
-		return -EINVAL;
-	err = fake_id_find_bound(file, cmd->id, &id);
-	if (err)
-		return err;
-	if (!id->has_cm)
-		return -EINVAL;
-	if (!fake_is_ud(id))
-		return reject_rc(id, cmd, reason);
-	memcpy(param.private_data, cmd->private_data, cmd->private_data_len);
-	return fake_sidr_answer(id, &param, FAKE_SIDR_REJECT);
-}
-
-void fake_rej_arrive(const struct fake_packet *packet)
-{
-	struct fake_id *id = fake_id_alive(packet->to);
-	struct fake_event *event;
-
-	if (!id || id->conn < FAKE_REQ_SENT || id->conn > FAKE_REP_RCVD)
-		return;
-	id->conn = FAKE_CONN_NONE;
-	event = fake_event_new(
-		id, FAKE_EV_REJECTED, fake_is_iwarp(id) ? -ECONNREFUSED : packet->status);
-	copy_private(&event->resp.param.conn, &packet->param, REJ_FIELD, fake_is_iwarp(id));
-	fake_event_queue(event);
-}
-
-/* --- the end --- */
-
-static int disconnect_iwarp(struct fake_id *id)
-{
-	if (id->conn != FAKE_ESTABLISHED)
-		return -EINVAL;
-	id->conn = FAKE_DREQ_SENT;
-	reply(id, FAKE_DREQ, id->peer, 0);
-	return 0;
-}
-
-int fake_disconnect(struct fake_file *file, const void *in, size_t out_len)
-{
-	const struct rdma_ucm_disconnect *cmd = in;
-	struct fake_id *id;
-	int err = fake_id_find_bound(file, cmd->id, &id);
-
-	if (err)
-		return err;
-	if (!id->has_cm)
-		return -EINVAL;
-	if (fake_is_iwarp(id))
-		return disconnect_iwarp(id);
-	if (id->conn == FAKE_ESTABLISHED) {
-		id->conn = FAKE_DREQ_SENT;
-		reply(id, FAKE_DREQ, id->peer, 0);
-	} else if (id->conn == FAKE_DREQ_RCVD) {
-		id->conn = FAKE_TIMEWAIT;
-		reply(id, FAKE_DREP, id->peer, 0);
-	}
-	return 0;
-}
-
-/* Each side is told once. */
-static void tell_disconnected(struct fake_id *id, int status)
-{
-	if (id->state != FAKE_CONNECT)
-		return;
-	id->state = FAKE_DISCONNECT;
-	fake_event_post(id, FAKE_EV_DISCONNECTED, status);
-}
-
-static void end_iwarp(struct fake_id *id)
-{
-	id->conn = FAKE_TIMEWAIT;
-	fake_qp_fail(id->qp_num);
-	tell_disconnected(id, 0);
-}
-
-void fake_dreq_arrive(const struct fake_packet *packet)
-{
-	struct fake_id *id = fake_id_alive(packet->to);
-	struct fake_packet answer = { .kind = FAKE_DREP, .from = packet->to, .to = packet->from };
-
-	if (!id || id->conn == FAKE_TIMEWAIT) {
-		fake_wire_send(&answer);
-		return;
-	}
-	if (id->conn != FAKE_ESTABLISHED && id->conn != FAKE_REP_SENT && id->conn != FAKE_DREQ_SENT)
-		return;
-	if (fake_is_iwarp(id)) {
-		end_iwarp(id);
-		fake_wire_send(&answer);
-		return;
-	}
-	id->conn = FAKE_DREQ_RCVD;
-	tell_disconnected(id, 0);
-}
-
-void fake_drep_arrive(const struct fake_packet *packet)
-{
-	struct fake_id *id = fake_id_alive(packet->to);
-
-	if (!id || (id->conn != FAKE_DREQ_SENT && id->conn != FAKE_DREQ_RCVD))
-		return;
-	if (fake_is_iwarp(id)) {
-		end_iwarp(id);
-		return;
-	}
-	id->conn = FAKE_TIMEWAIT;
-	tell_disconnected(id, 0);
-}
-
-void fake_conn_abandon(struct fake_id *id)
-{
-	switch (id->conn) {
-	case FAKE_REQ_SENT:
-		send_reject(id, FAKE_REJ_TIMEOUT, (const uint8_t *)"", 0);
-		break;
-	case FAKE_REQ_RCVD:
-	case FAKE_REP_SENT:
-	case FAKE_REP_RCVD:
-		send_reject(id, FAKE_REJ_CONSUMER, (const uint8_t *)"", 0);
-		break;
-	case FAKE_ESTABLISHED:
-		reply(id, FAKE_DREQ, id->peer, 0);
-		break;
-	case FAKE_DREQ_RCVD:
-		reply(id, FAKE_DREP, id->peer, 0);
-		break;
-	case FAKE_SIDR_RCVD:
-		fake_sidr_answer(id, &(struct rdma_ucm_conn_param){ 0 }, FAKE_SIDR_REJECT);
-		break;
-	default:
-		break;
-	}
-	id->conn = FAKE_CONN_NONE;
-}
-
-/* Nothing was heard of this message in spite of all retries. */
-void fake_conn_time_out(const struct fake_packet *packet)
-{
-	struct fake_id *id = fake_id_alive(packet->from);
-
-	if (!id)
-		return;
-	if ((packet->kind == FAKE_REQ && id->conn == FAKE_REQ_SENT) ||
-		(packet->kind == FAKE_REP && id->conn == FAKE_REP_SENT) ||
-		(packet->kind == FAKE_SIDR_REQ && id->conn == FAKE_SIDR_SENT)) {
-		id->conn = FAKE_CONN_NONE;
-		fake_event_post(id, FAKE_EV_UNREACHABLE, -ETIMEDOUT);
-	} else if (packet->kind == FAKE_DREQ && id->conn == FAKE_DREQ_SENT) {
-		id->conn = FAKE_TIMEWAIT;
-		tell_disconnected(id, -ETIMEDOUT);
-	}
 }

@@ -5,7 +5,9 @@ libevr_fake_la_SOURCES = \
 	t/fake/fake.h \
 	t/fake/fake_cm.c t/fake/fake_cm.h \
 	t/fake/fake_cm_addr.c \
+	t/fake/fake_cm_bind.c \
 	t/fake/fake_cm_conn.c \
+	t/fake/fake_cm_end.c \
 	t/fake/fake_cm_event.c \
 	t/fake/fake_cm_id.c \
 	t/fake/fake_cm_mcast.c \

@@ -335,67 +335,6 @@ START_TEST(states_need_their_attributes)
 }
 END_TEST
 
-/* --- datagrams --- */
-
-enum { QKEY = 0x01234567, GRH = 40 };
-
-static struct ibv_ah *group_ah(struct raw_verbs *v, union ibv_gid *gid)
-{
-	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1, .grh.sgid_index = 1 };
-
-	memset(gid, 0, sizeof(*gid));
-	memcpy(gid->raw + 10, (uint8_t[]){ 0xff, 0xff, 239, 1, 2, 3 }, 6);
-	attr.grh.dgid = *gid;
-	return ibv_create_ah(v->pd, &attr);
-}
-
-static void send_datagram(struct raw_verbs *v, struct ibv_qp *qp, struct ibv_ah *ah)
-{
-	struct ibv_sge sge;
-	struct ibv_send_wr wr = raw_send_wr(v, &sge, 1, 0, 5);
-
-	wr.send_flags = IBV_SEND_INLINE;
-	wr.wr.ud.ah = ah;
-	wr.wr.ud.remote_qpn = 0xffffff;
-	wr.wr.ud.remote_qkey = QKEY;
-	ck_assert_int_eq(raw_post(qp, &wr), 0);
-}
-
-START_TEST(a_group_gets_every_datagram_behind_its_header)
-{
-	static struct raw_verbs v;
-	struct ibv_qp *from, *to;
-	union ibv_gid gid;
-	struct ibv_ah *ah;
-	struct ibv_wc wc;
-
-	raw_verbs_open(&v, FAKE_ROCE);
-	from = raw_qp(&v, IBV_QPT_UD);
-	to = raw_qp(&v, IBV_QPT_UD);
-	raw_ud_ready(from, QKEY);
-	raw_ud_ready(to, QKEY);
-	ah = group_ah(&v, &gid);
-	ck_assert_int_eq(ibv_attach_mcast(to, &gid, 0), 0);
-	ck_assert_int_eq(raw_post_recv(&v, to, 2, 100, 50), 0);
-	memcpy(v.buf, "hello", 5);
-	send_datagram(&v, from, ah);
-	wc = raw_wc(&v);
-	ck_assert_uint_eq(wc.byte_len, GRH + 5);
-	ck_assert_uint_eq(wc.src_qp, from->qp_num);
-	ck_assert(wc.wc_flags & IBV_WC_GRH);
-	ck_assert_mem_eq(v.buf + 100 + GRH, "hello", 5);
-	ck_assert_int_eq(v.buf[100 + 20], 0x45);
-	send_datagram(&v, from, ah);
-	ck_assert(raw_no_wc(&v));
-	ck_assert_int_eq(ibv_destroy_qp(to), EBUSY);
-	ck_assert_int_eq(ibv_detach_mcast(to, &gid, 0), 0);
-	ck_assert_int_eq(ibv_destroy_qp(to), 0);
-	ck_assert_int_eq(ibv_destroy_qp(from), 0);
-	ck_assert_int_eq(ibv_destroy_ah(ah), 0);
-	raw_verbs_close(&v);
-}
-END_TEST
-
 static int main_with_abort(const TTest *const *tests, size_t n)
 {
 	Suite *suite = suite_create("fake_verbs");
@@ -432,7 +371,6 @@ int main(void)
 		a_queue_that_overruns_is_reported,
 		what_is_in_use_is_busy,
 		states_need_their_attributes,
-		a_group_gets_every_datagram_behind_its_header,
 	};
 
 	return main_with_abort(tests, sizeof(tests) / sizeof(tests[0]));

@@ -8,17 +8,36 @@ check_PROGRAMS += $(EVR_UNIT_TESTS)
 TESTS += $(EVR_UNIT_TESTS)
 
 # --- the fake itself, through the kernel's ABI and plain verbs ---
-EVR_UNIT_TESTS += t/unit/fake_cm.t t/unit/fake_verbs.t
+EVR_UNIT_TESTS += \
+	t/unit/fake_cm.t \
+	t/unit/fake_control.t \
+	t/unit/fake_devices.t \
+	t/unit/fake_dgram.t \
+	t/unit/fake_query.t \
+	t/unit/fake_srq.t \
+	t/unit/fake_verbs.t
+EVR_FAKE_LIBS = libevr_fake.la libevr_kern.la $(CHECK_LIBS)
 t_unit_fake_cm_t_SOURCES = t/unit/fake_cm.c $(EVR_FAKE_RAW)
 t_unit_fake_cm_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
-t_unit_fake_cm_t_LDADD = libevr_fake.la libevr_kern.la $(CHECK_LIBS)
-t_unit_fake_verbs_t_SOURCES = t/unit/fake_verbs.c $(EVR_FAKE_RAW)
-t_unit_fake_verbs_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
-t_unit_fake_verbs_t_LDADD = libevr_fake.la libevr_kern.la $(CHECK_LIBS)
-EVR_UNIT_TESTS += t/unit/fake_control.t
+t_unit_fake_cm_t_LDADD = $(EVR_FAKE_LIBS)
 t_unit_fake_control_t_SOURCES = t/unit/fake_control.c $(EVR_FAKE_RAW)
 t_unit_fake_control_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
-t_unit_fake_control_t_LDADD = libevr_fake.la libevr_kern.la $(CHECK_LIBS)
+t_unit_fake_control_t_LDADD = $(EVR_FAKE_LIBS)
+t_unit_fake_devices_t_SOURCES = t/unit/fake_devices.c $(EVR_FAKE_RAW)
+t_unit_fake_devices_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_fake_devices_t_LDADD = $(EVR_FAKE_LIBS)
+t_unit_fake_dgram_t_SOURCES = t/unit/fake_dgram.c $(EVR_FAKE_RAW)
+t_unit_fake_dgram_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_fake_dgram_t_LDADD = $(EVR_FAKE_LIBS)
+t_unit_fake_query_t_SOURCES = t/unit/fake_query.c $(EVR_FAKE_RAW)
+t_unit_fake_query_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_fake_query_t_LDADD = $(EVR_FAKE_LIBS)
+t_unit_fake_srq_t_SOURCES = t/unit/fake_srq.c $(EVR_FAKE_RAW)
+t_unit_fake_srq_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_fake_srq_t_LDADD = $(EVR_FAKE_LIBS)
+t_unit_fake_verbs_t_SOURCES = t/unit/fake_verbs.c $(EVR_FAKE_RAW)
+t_unit_fake_verbs_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_fake_verbs_t_LDADD = $(EVR_FAKE_LIBS)
 
 # --- the library on it, from one end to the other ---
 EVR_UNIT_TESTS += t/unit/fake_rdma.t

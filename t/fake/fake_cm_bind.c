@@ -1,0 +1,141 @@
+/* Binding to addresses and ports, and finding who listens on them. */
+#include "fake/fake_cm.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { FIRST_DYNAMIC_PORT = 49152 };
+
+static uint16_t family_of(const void *addr)
+{
+	return ((const struct sockaddr *)addr)->sa_family;
+}
+
+int fake_port_check(const struct fake_id *id, bool reuseaddr)
+{
+	const struct fake_id *other;
+	uint32_t i;
+
+	FAKE_FOREACH_ID(other, i)
+	{
+		if (other == id || !other->bound || other->closed || other->ps != id->ps ||
+			fake_addr_port(&other->src) != fake_addr_port(&id->src))
+			continue;
+		if (reuseaddr && other->reuseaddr)
+			continue;
+		if (id->afonly && other->afonly && id->src.ss_family != other->src.ss_family)
+			continue;
+		if (fake_addr_any(&id->src) || fake_addr_any(&other->src))
+			return -EADDRNOTAVAIL;
+		if (fake_addr_same(&id->src, &other->src))
+			return -EADDRINUSE;
+	}
+	return 0;
+}
+
+static int take_port(struct fake_id *id)
+{
+	int port, err = -EADDRNOTAVAIL;
+
+	if (fake_addr_port(&id->src))
+		return fake_port_check(id, id->reuseaddr);
+	for (port = FIRST_DYNAMIC_PORT; err && port <= 0xffff; port++) {
+		fake_addr_set_port(id, &id->src, (uint16_t)port);
+		err = fake_port_check(id, false);
+	}
+	return err;
+}
+
+static int bind_device(struct fake_id *id, const void *addr)
+{
+	struct fake_device *device = fake_addr_owner(addr);
+
+	if (!device)
+		return fake_addr_plain(addr) || family_of(addr) == AF_IB ? -ENODEV : -EADDRNOTAVAIL;
+	if (id->ps == RDMA_PS_IPOIB && device->kind != FAKE_IB)
+		return -EINVAL;
+	id->device = device;
+	return 0;
+}
+
+int fake_bind_id(struct fake_id *id, const void *addr)
+{
+	size_t size = fake_addr_size(addr);
+	int err = 0;
+
+	if (id->state != FAKE_IDLE)
+		return -EINVAL;
+	memset(&id->src, 0, sizeof(id->src));
+	memcpy(&id->src, addr, size);
+	if (!id->afonly_set)
+		id->afonly = family_of(addr) == AF_INET;
+	if (!fake_addr_any(addr))
+		err = bind_device(id, addr);
+	if (!err)
+		err = take_port(id);
+	if (err) {
+		id->device = NULL;
+		memset(&id->src, 0, sizeof(id->src));
+		return err;
+	}
+	id->bound = true;
+	id->state = FAKE_ADDR_BOUND;
+	return 0;
+}
+
+void fake_bind_any(struct fake_id *id, int family, int *err)
+{
+	struct sockaddr_storage any = { .ss_family = (sa_family_t)family };
+
+	*err = fake_bind_id(id, &any);
+}
+
+int fake_bind_ip(struct fake_file *file, const void *in, size_t out_len)
+{
+	const struct rdma_ucm_bind_ip *cmd = in;
+	struct fake_id *id;
+	int err;
+
+	if (cmd->addr.sin6_family != AF_INET && cmd->addr.sin6_family != AF_INET6)
+		return -EINVAL;
+	err = fake_id_find(file, cmd->id, &id);
+	return err ? err : fake_bind_id(id, &cmd->addr);
+}
+
+int fake_bind(struct fake_file *file, const void *in, size_t out_len)
+{
+	const struct rdma_ucm_bind *cmd = in;
+	struct fake_id *id;
+	int err;
+
+	if (cmd->reserved || !cmd->addr_size || cmd->addr_size != fake_addr_size(&cmd->addr))
+		return -EINVAL;
+	err = fake_id_find(file, cmd->id, &id);
+	return err ? err : fake_bind_id(id, &cmd->addr);
+}
+
+/* --- listeners --- */
+
+/* IPv6's :: listens for IPv4 as well unless told not to. */
+static bool listens_on(const struct fake_id *listener, const void *addr)
+{
+	if (listener->src.ss_family != family_of(addr))
+		return fake_addr_any(&listener->src) && !listener->afonly &&
+		       listener->src.ss_family == AF_INET6 && family_of(addr) == AF_INET;
+	return fake_addr_any(&listener->src) || fake_addr_any(addr) ||
+	       fake_addr_same(&listener->src, addr);
+}
+
+struct fake_id *fake_listener_find(const struct fake_id *from)
+{
+	struct fake_id *id;
+	uint32_t i;
+
+	FAKE_FOREACH_ID(id, i)
+	if (id->state == FAKE_LISTEN && !id->closed &&
+		(!id->device || id->device == from->device) &&
+		fake_service(id, &id->src) == fake_service(from, &from->dst) &&
+		id->qp_type == from->qp_type && listens_on(id, &from->dst))
+		return id;
+	return NULL;
+}
