@@ -32,10 +32,12 @@ if [ -f "$cmlibdir/pkgconfig/librdmacm.pc" ]; then
 	build cm "$cmlibdir/pkgconfig" librdmacm
 fi
 
-export LD_LIBRARY_PATH="$libdir:$cmlibdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-ldd "$scratch/client" | grep -q "$libdir/libevrdma\.so"
+# libevrdma finds the librdmacm that it was built with by itself.
+LD_LIBRARY_PATH=$libdir ldd "$scratch/client" >"$scratch/client.libs"
+grep -q "$libdir/libevrdma\.so" "$scratch/client.libs"
 if [ -f "$scratch/cm" ]; then
-	ldd "$scratch/cm" | grep -q "$cmlibdir/librdmacm\.so"
-	"$scratch/cm" | grep -qx RDMA_CM_EVENT_ESTABLISHED
+	grep -q "$cmlibdir/librdmacm\.so" "$scratch/client.libs"
+	LD_LIBRARY_PATH=$cmlibdir ldd "$scratch/cm" | grep -q "$cmlibdir/librdmacm\.so"
+	LD_LIBRARY_PATH=$cmlibdir "$scratch/cm" | grep -qx RDMA_CM_EVENT_ESTABLISHED
 fi
 echo "installed.sh: a program outside the tree builds and runs against what was installed"
