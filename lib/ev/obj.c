@@ -61,6 +61,8 @@ void evr_obj_continue(struct evr_obj *obj)
 
 void evr_obj_end(struct evr_obj *obj)
 {
+	if (!obj->ending && obj->cls->down)
+		obj->cls->down(obj);
 	obj->ending = true;
 	evr_base_queue(obj->base, &obj->task);
 }

@@ -1,7 +1,7 @@
 # Tests for the real kernel. A folder adds its scripts or programs (with :ARGUMENT if they take one)
 # to GUEST_TESTS, which run in one guest, or to GUEST2_TESTS, which run in two at once.
-GUEST_TESTS = t/guest/smoke.sh
-GUEST2_TESTS = t/guest/net.sh
+GUEST_TESTS += t/guest/smoke.sh
+GUEST2_TESTS += t/guest/net.sh
 
 GUEST_FILES = \
 	t/guest/README \

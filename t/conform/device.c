@@ -1,0 +1,107 @@
+/* The conformance suite on a device of the machine's, or of the guest's: device.sh starts it. */
+#include <check.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "conform/suite.h"
+#include "conform/world.h"
+
+static pid_t remover = -1;
+
+static const char *env(const char *name)
+{
+	const char *value = getenv(name);
+
+	if (!value) {
+		fprintf(stderr, "%s is not set: run t/conform/device.sh\n", name);
+		exit(2);
+	}
+	return value;
+}
+
+static void remove_device(void)
+{
+	remover = fork();
+	ck_assert_int_ge(remover, 0);
+	if (!remover) {
+		execlp("rdma", "rdma", "link", "delete", env("EVR_DEV"), NULL);
+		_exit(127);
+	}
+}
+
+static bool device_is_removed(void)
+{
+	int status;
+
+	if (remover < 0)
+		return true;
+	if (waitpid(remover, &status, WNOHANG) != remover)
+		return false;
+	remover = -1;
+	ck_assert_int_eq(status, 0);
+	return true;
+}
+
+static void add_device(void)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "rdma link add %s type %s netdev %s", env("EVR_DEV"),
+		env("EVR_KIND"), env("EVR_NETDEV"));
+	ck_assert_int_eq(system(command), 0);
+}
+
+/* Each test is a process of its own, and the stock CM holds the device while it lives. */
+static void restore_device(void)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s", env("EVR_DEV"));
+	if (access(path, F_OK))
+		add_device();
+}
+
+static int count_kind(const char *kind)
+{
+	char command[128], line[512], mark[32];
+	FILE *listing;
+	int n = 0;
+
+	snprintf(command, sizeof(command), "rdma resource show %s", kind);
+	snprintf(mark, sizeof(mark), " pid %d ", (int)getpid());
+	listing = popen(command, "r");
+	ck_assert_ptr_nonnull(listing);
+	while (fgets(line, sizeof(line), listing))
+		n += strstr(line, mark) != NULL;
+	ck_assert_int_eq(pclose(listing), 0);
+	return n;
+}
+
+static void count(int counts[PLACE_COUNTS])
+{
+	static const char *const kinds[PLACE_COUNTS] = { "qp", "cq", "mr", "pd", "cm_id" };
+	int i;
+
+	for (i = 0; i < PLACE_COUNTS; i++)
+		counts[i] = count_kind(kinds[i]);
+}
+
+struct place place = {
+	.start = restore_device,
+	.remove_device = remove_device,
+	.device_is_removed = device_is_removed,
+	.add_device = add_device,
+	.count = count,
+};
+
+int main(void)
+{
+	place.ip = env("EVR_IP4");
+	place.is_iwarp = !strcmp(env("EVR_KIND"), "siw");
+	place.own_core = !strcmp(env("EVR_CORE"), "ours");
+	return run_suite("device");
+}

@@ -1,0 +1,17 @@
+#!/bin/sh
+# device.sh rxe|siw ours|stock: the conformance suite on a device, over our CM or the distribution's.
+. "$top_srcdir/t/guest/lib.sh"
+export EVR_KIND="$1" EVR_CORE="$2"
+libs=$top_builddir/.libs
+if [ "$EVR_CORE" = stock ]; then
+	libs=$(mktemp -d)
+	cp -P "$top_builddir"/.libs/libevrdma.so* "$libs"
+fi
+LD_LIBRARY_PATH=$libs
+export LD_LIBRARY_PATH
+dev_up "$EVR_KIND"
+"$top_builddir/t/conform/.libs/device"
+status=$?
+unset LD_LIBRARY_PATH
+dev_down
+exit $status

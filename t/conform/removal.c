@@ -1,0 +1,206 @@
+/* The device goes away under everything that uses it, and comes back. */
+#include "conform/suite.h"
+#include "conform/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/clock.h"
+
+enum { PAIRS = 4 };
+
+struct removal {
+	unsigned lost; /* connections that were told ENODEV or saw their peer go */
+	bool listener_lost, listener_closed;
+	bool dgram_ready, dgram_lost, dgram_closed;
+	bool group_joined, group_lost, group_closed;
+	struct evrdma_dgram *dgram;
+	struct sockaddr_in group;
+};
+
+static void on_event(
+	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+	struct removal *r = side->world->tag;
+
+	if (event == EVRDMA_CONN_CONNECTED)
+		side_send(side, 8, 64);
+	if (event == EVRDMA_CONN_ERROR || event == EVRDMA_CONN_DISCONNECTED) {
+		r->lost++;
+		evrdma_conn_close(side->conn);
+	}
+}
+
+static void on_listener_event(struct evrdma_listener *listener, enum evrdma_listener_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	struct world *w = arg;
+	struct removal *r = w->tag;
+
+	if (event == EVRDMA_LISTENER_ERROR) {
+		ck_assert_int_eq(error->err, ENODEV);
+		r->listener_lost = true;
+		evrdma_listener_close(listener);
+		w->listener = NULL;
+	} else {
+		r->listener_closed = true;
+	}
+}
+
+static void on_group_event(struct evrdma_mcast *group, enum evrdma_mcast_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	struct removal *r = arg;
+
+	r->group_joined |= event == EVRDMA_MCAST_JOINED;
+	r->group_lost |= event == EVRDMA_MCAST_ERROR;
+	r->group_closed |= event == EVRDMA_MCAST_CLOSED;
+}
+
+static void on_dgram_event(struct evrdma_dgram *dgram, enum evrdma_dgram_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	struct removal *r = arg;
+
+	if (event == EVRDMA_DGRAM_READY) {
+		r->dgram_ready = true;
+		ck_assert_ptr_nonnull(evrdma_mcast_join(
+			dgram, (struct sockaddr *)&r->group, 0, on_group_event, r));
+	} else if (event == EVRDMA_DGRAM_ERROR) {
+		ck_assert_int_eq(error->err, ENODEV);
+		r->dgram_lost = true;
+		evrdma_dgram_close(dgram);
+	} else if (event == EVRDMA_DGRAM_CLOSED) {
+		r->dgram_closed = true;
+	}
+}
+
+static void open_dgram(struct world *w, struct removal *r)
+{
+	struct sockaddr_in src;
+
+	world_address(&src, place.ip, 0);
+	world_address(&r->group, "239.7.7.7", 0);
+	r->dgram = evrdma_dgram_new(w->base, NULL);
+	evrdma_dgram_setcb(r->dgram, NULL, on_dgram_event, r);
+	ck_assert_int_eq(evrdma_dgram_open(r->dgram, (struct sockaddr *)&src, NULL), 0);
+}
+
+static bool all_there(struct world *w)
+{
+	struct removal *r = w->tag;
+
+	return w->established == 2 * PAIRS && (place.is_iwarp || r->group_joined);
+}
+
+static bool all_told_and_closed(struct world *w)
+{
+	struct removal *r = w->tag;
+
+	return !w->live && r->lost == 2 * PAIRS && r->listener_lost && r->listener_closed &&
+		(place.is_iwarp || (r->dgram_lost && r->dgram_closed && r->group_closed));
+}
+
+static bool device_is_removed(struct world *w)
+{
+	return place.device_is_removed();
+}
+
+static void set_up(struct world *w, struct removal *r)
+{
+	unsigned i;
+
+	w->tag = r;
+	w->on_event = on_event;
+	world_listen(w);
+	evrdma_listener_set_event_cb(w->listener, on_listener_event);
+	for (i = 0; i < PAIRS; i++)
+		world_connect(w);
+	if (!place.is_iwarp)
+		open_dgram(w, r);
+	world_run_until(w, all_there, 20000);
+}
+
+static bool pair_is_up(struct world *w)
+{
+	return w->established == 2 * PAIRS + 2;
+}
+
+static void use_again(struct world *w)
+{
+	world_listen(w);
+	world_connect(w);
+	world_run_until(w, pair_is_up, 20000);
+}
+
+START_TEST(every_object_is_told_of_the_removal_of_its_device)
+{
+	struct removal r = { 0 };
+	struct world *w = world_new();
+
+	set_up(w, &r);
+	place.remove_device();
+	world_run_until(w, all_told_and_closed, 20000);
+	if (place.own_core) {
+		world_run_until(w, device_is_removed, 5000);
+		place.add_device();
+		use_again(w);
+	}
+	world_free(w);
+}
+END_TEST
+
+static bool none_live(struct world *w)
+{
+	return w->closed && !w->live;
+}
+
+static bool two_pairs_were_up(struct world *w)
+{
+	return w->established == 4;
+}
+
+static void on_event_close(
+	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+	if (event != EVRDMA_CONN_CLOSED && event != EVRDMA_CONN_WRITABLE)
+		evrdma_conn_close(side->conn);
+}
+
+static void listen_on_all(struct world *w)
+{
+	evrdma_listener_close(w->listener);
+	world_listen_on(w, "0.0.0.0");
+}
+
+/* Nobody is told of it: a device that is not used must simply not be held. */
+START_TEST(an_unused_device_can_leave_a_listening_process)
+{
+	struct world *w = world_new();
+
+	w->on_event = on_event_close;
+	listen_on_all(w);
+	world_connect(w);
+	world_run_until(w, none_live, 20000);
+	place.remove_device();
+	world_run_until(w, device_is_removed, 5000);
+	place.add_device();
+	world_connect(w);
+	world_run_until(w, two_pairs_were_up, 20000);
+	world_run_until(w, none_live, 20000);
+	world_free(w);
+}
+END_TEST
+
+TCase *removal_case(void)
+{
+	TCase *tc = tcase_create("removal");
+
+	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_set_timeout(tc, 120);
+	tcase_add_test(tc, every_object_is_told_of_the_removal_of_its_device);
+	/* The stock CM never closes a device. */
+	if (place.own_core)
+		tcase_add_test(tc, an_unused_device_can_leave_a_listening_process);
+	return tc;
+}

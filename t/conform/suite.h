@@ -1,0 +1,15 @@
+/* The cases of the conformance suite, one file each. */
+#ifndef EVR_CONFORM_SUITE_H
+#define EVR_CONFORM_SUITE_H
+
+#include <check.h>
+
+TCase *close_case(void);
+TCase *scale_case(void);
+TCase *removal_case(void);
+TCase *handover_case(void);
+
+/* Runs them all in the place; returns main's status. */
+int run_suite(const char *name);
+
+#endif

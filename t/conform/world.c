@@ -1,0 +1,253 @@
+#include "conform/world.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUF_SIZE = 4096 };
+
+static const char *const count_names[PLACE_COUNTS] = { "QPs", "CQs", "MRs", "PDs", "ids" };
+
+void world_address(struct sockaddr_in *sin, const char *ip, uint16_t port)
+{
+	memset(sin, 0, sizeof(*sin));
+	sin->sin_family = AF_INET;
+	sin->sin_port = htons(port);
+	ck_assert_int_eq(inet_pton(AF_INET, ip, &sin->sin_addr), 1);
+}
+
+int count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	ck_assert_ptr_nonnull(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n - 3; /* ".", ".." and the folder itself */
+}
+
+/* --- the loop ------------------------------------------------------------------------------- */
+
+static void on_timeout(evutil_socket_t fd, short what, void *arg)
+{
+	*(bool *)arg = true;
+}
+
+void world_run_until(struct world *w, bool (*condition)(struct world *), int ms)
+{
+	struct timeval tv = { ms / 1000, ms % 1000 * 1000 };
+	bool late = false;
+	struct event *timeout = evtimer_new(w->loop, on_timeout, &late);
+
+	evtimer_add(timeout, &tv);
+	while (!condition(w)) {
+		ck_assert_msg(!late, "the condition did not come true in %d ms: %u established, "
+				     "%u closed, %u live", ms, w->established, w->closed, w->live);
+		event_base_loop(w->loop, EVLOOP_ONCE);
+	}
+	event_free(timeout);
+}
+
+/* --- sides ---------------------------------------------------------------------------------- */
+
+static void on_conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	struct side *side = arg;
+	struct world *w = side->world;
+
+	side->calls_after_closed += side->closed;
+	ck_assert_uint_eq(side->calls_after_closed, 0);
+	ck_assert_int_eq(!error, event != EVRDMA_CONN_ERROR);
+	switch (event) {
+	case EVRDMA_CONN_CONNECTED:
+		ck_assert(!side->connected && !side->down);
+		side->connected = true;
+		w->established++;
+		break;
+	case EVRDMA_CONN_DISCONNECTED:
+	case EVRDMA_CONN_ERROR:
+		ck_assert_msg(!side->down, "the end was told twice");
+		side->down = true;
+		side->error = error ? error->err : 0;
+		break;
+	case EVRDMA_CONN_CLOSED:
+		side->closed = true;
+		w->closed++;
+		w->live--;
+		ck_assert_uint_eq(side->sends_taken, side->sends_ok + side->sends_cancelled);
+		break;
+	case EVRDMA_CONN_WRITABLE:
+		break;
+	}
+	if (w->on_event)
+		w->on_event(side, event, error);
+	else if (side->down && event != EVRDMA_CONN_CLOSED)
+		evrdma_conn_close(conn);
+	if (event == EVRDMA_CONN_CLOSED)
+		free(side);
+}
+
+static void on_conn_recv(struct evrdma_conn *conn, const struct evrdma_recv *recv, void *arg)
+{
+	struct side *side = arg;
+
+	ck_assert(!side->closed);
+	side->received += !recv->err;
+	if (side->world->on_recv)
+		side->world->on_recv(side, recv);
+}
+
+static void on_conn_sent(struct evrdma_conn *conn, struct evrdma_buf *buf,
+	const struct evrdma_error *error, void *arg)
+{
+	struct side *side = arg;
+
+	ck_assert(!side->closed);
+	if (error)
+		side->sends_cancelled++;
+	else
+		side->sends_ok++;
+	ck_assert_uint_le(side->sends_ok + side->sends_cancelled, side->sends_taken);
+	if (side->world->on_sent)
+		side->world->on_sent(side, error);
+}
+
+struct side *world_side_new(struct world *w, bool is_client)
+{
+	struct side *side = calloc(1, sizeof(*side));
+
+	ck_assert_ptr_nonnull(side);
+	side->world = w;
+	side->is_client = is_client;
+	side->conn = evrdma_conn_new(w->base, &w->options);
+	ck_assert_ptr_nonnull(side->conn);
+	evrdma_conn_setcb(side->conn, on_conn_recv, on_conn_event, side);
+	w->live++;
+	return side;
+}
+
+void side_send(struct side *side, unsigned n, size_t len)
+{
+	while (n--) {
+		struct evrdma_buf *buf = evrdma_pool_get(side->world->pool);
+		int ret;
+
+		ck_assert_ptr_nonnull(buf);
+		memset(evrdma_buf_data(buf), 0x5a, len);
+		ret = evrdma_conn_send(side->conn, buf, len, on_conn_sent, side);
+		evrdma_buf_unref(buf);
+		if (ret)
+			return;
+		side->sends_taken++;
+	}
+}
+
+struct side *world_connect_to(struct world *w, const char *ip, uint16_t port)
+{
+	struct side *side = world_side_new(w, true);
+	struct sockaddr_in sin;
+
+	world_address(&sin, ip, port);
+	ck_assert_int_eq(evrdma_conn_connect(side->conn, NULL, (struct sockaddr *)&sin), 0);
+	return side;
+}
+
+struct side *world_connect(struct world *w)
+{
+	return world_connect_to(w, place.ip, evrdma_listener_get_port(w->listener));
+}
+
+/* --- the listener --------------------------------------------------------------------------- */
+
+static void on_listener_request(
+	struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
+{
+	struct world *w = arg;
+	struct side *side;
+
+	if (w->on_request) {
+		w->on_request(w, request);
+		return;
+	}
+	side = world_side_new(w, false);
+	ck_assert_int_eq(evrdma_conn_accept(side->conn, request), 0);
+}
+
+void world_listen(struct world *w)
+{
+	world_listen_on(w, place.ip);
+}
+
+void world_listen_on(struct world *w, const char *ip)
+{
+	struct sockaddr_in sin;
+
+	world_address(&sin, ip, 0);
+	w->listener = evrdma_listener_new(
+		w->base, (struct sockaddr *)&sin, NULL, on_listener_request, w);
+	ck_assert_msg(w->listener, "listen: %s", strerror(errno));
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+struct world *world_new(void)
+{
+	struct world *w = calloc(1, sizeof(*w));
+
+	ck_assert_ptr_nonnull(w);
+	place.count(w->counts_before);
+	w->fds_before = count_fds();
+	w->loop = event_base_new();
+	w->base = evrdma_base_new(w->loop, NULL);
+	ck_assert_msg(w->base, "base: %s", strerror(errno));
+	w->pool = evrdma_pool_new(w->base, BUF_SIZE, 0);
+	ck_assert_ptr_nonnull(w->pool);
+	evrdma_conn_options_init(&w->options);
+	w->options.recv_pool = w->pool;
+	return w;
+}
+
+static void on_base_closed(struct evrdma_base *base, void *arg)
+{
+	struct world *w = arg;
+
+	w->base_closed = true;
+}
+
+static bool base_is_closed(struct world *w)
+{
+	return w->base_closed;
+}
+
+static void check_counts(struct world *w)
+{
+	int counts[PLACE_COUNTS];
+	int i;
+
+	place.count(counts);
+	for (i = 0; i < PLACE_COUNTS; i++) {
+		/* The stock CM keeps its device open, with a PD, once it was used. */
+		if (!place.own_core && i == 3)
+			continue;
+		ck_assert_msg(counts[i] == w->counts_before[i], "%s: %d before, %d after",
+			count_names[i], w->counts_before[i], counts[i]);
+	}
+	if (place.own_core)
+		ck_assert_int_eq(count_fds(), w->fds_before);
+}
+
+void world_free(struct world *w)
+{
+	evrdma_base_close(w->base, on_base_closed, w);
+	world_run_until(w, base_is_closed, 60000);
+	ck_assert_uint_eq(w->live, 0);
+	/* With nothing left to wait for, the loop ends by itself. */
+	ck_assert_int_eq(event_base_loop(w->loop, 0), 1);
+	event_base_free(w->loop);
+	check_counts(w);
+	free(w);
+}

@@ -1,0 +1,83 @@
+/*
+ * What the conformance tests stand on: a loop, a base, a pool, a listener with its connections, and
+ * pairs of connections to it. One world per test; everything in it is checked to be gone at its end.
+ */
+#ifndef EVR_CONFORM_WORLD_H
+#define EVR_CONFORM_WORLD_H
+
+#include <check.h>
+#include <event2/event.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <evrdma/evrdma.h>
+
+enum { PLACE_COUNTS = 5 };
+
+struct world;
+
+/* Where the tests run: on the fake or on a real device, chosen by the program's main file. */
+struct place {
+	const char *ip; /* an address of the device */
+	bool is_iwarp;
+	bool own_core;
+	void (*start)(void);                    /* before each test; may be NULL */
+	void (*stop)(void);                     /* after each test: nothing may be left; may be NULL */
+	void (*remove_device)(void);            /* returns at once */
+	bool (*device_is_removed)(void);        /* whether that is over */
+	void (*add_device)(void);               /* waits until it is there */
+	void (*count)(int counts[PLACE_COUNTS]); /* QPs, CQs, MRs, PDs, ids that this process holds */
+};
+
+extern struct place place;
+
+/* One side of a connection, and what happened to it. */
+struct side {
+	struct world *world;
+	struct evrdma_conn *conn;
+	bool is_client;
+	bool connected, down, closed;
+	int error; /* of ERROR */
+	unsigned sends_taken, sends_ok, sends_cancelled, received, calls_after_closed;
+	void *tag;
+};
+
+struct world {
+	struct event_base *loop;
+	struct evrdma_base *base;
+	struct evrdma_pool *pool;
+	struct evrdma_listener *listener;
+	struct evrdma_conn_options options;
+	bool base_closed;
+	unsigned established, closed, live;
+	int counts_before[PLACE_COUNTS];
+	int fds_before;
+
+	/* What a test adds to the default behaviour, each may be NULL. */
+	void (*on_request)(struct world *, struct evrdma_request *);
+	void (*on_event)(struct side *, enum evrdma_conn_event, const struct evrdma_error *);
+	void (*on_recv)(struct side *, const struct evrdma_recv *);
+	void (*on_sent)(struct side *, const struct evrdma_error *);
+	void *tag;
+};
+
+struct world *world_new(void);
+/* Closes all, runs the loop to the end, and checks that nothing is left. */
+void world_free(struct world *w);
+
+/* Runs the loop until the condition holds; the test fails after ms milliseconds. */
+void world_run_until(struct world *w, bool (*condition)(struct world *), int ms);
+
+void world_listen(struct world *w);
+void world_listen_on(struct world *w, const char *ip);
+struct side *world_side_new(struct world *w, bool is_client);
+struct side *world_connect(struct world *w);
+struct side *world_connect_to(struct world *w, const char *ip, uint16_t port);
+/* Sends until the queue is full or n are taken; each is of len bytes. */
+void side_send(struct side *side, unsigned n, size_t len);
+
+void world_address(struct sockaddr_in *sin, const char *ip, uint16_t port);
+int count_fds(void);
+
+#endif
