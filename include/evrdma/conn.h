@@ -61,7 +61,7 @@ void evrdma_conn_options_init_sized(struct evrdma_conn_options *options, size_t 
 
 /* What happened to a connection. */
 enum evrdma_conn_event {
-	/* Established: it can send. Receives may have come before. */
+	/* Established: it can send. It comes before the first receive, and once. */
 	EVRDMA_CONN_CONNECTED,
 	/* The peer, or evrdma_conn_disconnect(), ended it. No send is taken any more. */
 	EVRDMA_CONN_DISCONNECTED,

@@ -25,7 +25,8 @@ enum evrdma_mcast_event {
 	EVRDMA_MCAST_JOINED,
 	/* Could not join, or is a member no more; the error says why. Comes once at most. */
 	EVRDMA_MCAST_ERROR,
-	/* The last callback, after evrdma_mcast_close() or its endpoint's: freed when it ends. */
+	/* The last callback: evrdma_mcast_close() was called, or the endpoint was closed or broke. The
+	   membership is freed when the callback returns. */
 	EVRDMA_MCAST_CLOSED
 };
 

@@ -45,7 +45,6 @@ void evr_conn_down(
 	evr_qp_reap(&conn->qp);
 	if (conn->state == EVR_CONN_DOWN)
 		return;
-	conn->state = EVR_CONN_DOWN;
 	evr_obj_end(&conn->obj);
 	evr_conn_tell(conn, event, error);
 }
@@ -152,9 +151,8 @@ static void on_received(struct evr_qp *qp, const struct evrdma_recv *recv)
 {
 	struct evrdma_conn *conn = of_qp(qp);
 
-	/* The peer's data says what its last message of the handshake will say when it is here. */
-	if (conn->state == EVR_CONN_SETUP && conn->passive && !recv->err)
-		rdma_notify(conn->cmid.cm, IBV_EVENT_COMM_EST);
+	if (conn->state == EVR_CONN_SETUP && !recv->err)
+		evr_conn_established_by_data(conn);
 	if (conn->recv_cb)
 		conn->recv_cb(conn, recv, conn->arg);
 }
@@ -289,6 +287,11 @@ static int conn_end(struct evr_obj *obj)
 	return steps[conn->end](conn);
 }
 
+static void conn_down(struct evr_obj *obj)
+{
+	evr_container_of(obj, struct evrdma_conn, obj)->state = EVR_CONN_DOWN;
+}
+
 static void conn_closed(struct evr_obj *obj)
 {
 	evr_conn_tell(evr_container_of(obj, struct evrdma_conn, obj), EVRDMA_CONN_CLOSED, NULL);
@@ -304,6 +307,7 @@ static void conn_free(struct evr_obj *obj)
 }
 
 static const struct evr_obj_class conn_class = {
+	.down = conn_down,
 	.work = evr_conn_work,
 	.end = conn_end,
 	.closed = conn_closed,
@@ -451,10 +455,8 @@ int evrdma_conn_migrate(struct evrdma_conn *conn, struct evrdma_base *base)
 
 void evrdma_conn_close(struct evrdma_conn *conn)
 {
-	if (!conn)
-		return;
-	conn->state = EVR_CONN_DOWN;
-	evr_obj_close(&conn->obj);
+	if (conn)
+		evr_obj_close(&conn->obj);
 }
 
 struct rdma_cm_id *evrdma_conn_get_cm_id(const struct evrdma_conn *conn)

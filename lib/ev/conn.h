@@ -93,6 +93,7 @@ extern const struct evr_cmid_ops evr_conn_cmid_ops;
 void evr_conn_work(struct evr_obj *obj);
 void evr_conn_stop_setup(struct evrdma_conn *conn);
 void evr_conn_setup_failed(struct evrdma_conn *conn, const struct evrdma_error *error);
+void evr_conn_established_by_data(struct evrdma_conn *conn);
 void evr_conn_setup_on_event(struct evrdma_conn *conn, const struct rdma_cm_event *event);
 
 /* conn.c */

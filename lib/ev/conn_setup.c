@@ -196,17 +196,24 @@ void evr_conn_work(struct evr_obj *obj)
 
 /* --- the answers ---------------------------------------------------------------------------- */
 
-static void established(struct evrdma_conn *conn, const struct rdma_cm_event *event)
+static void established(struct evrdma_conn *conn)
 {
 	event_del(&conn->deadline);
 	conn->target_count = 0;
-	if (!conn->passive)
-		evr_conn_keep_peer_data(conn, event->param.conn.private_data,
-			event->param.conn.private_data_len);
 	evr_conn_keep_addresses(conn);
 	conn->state = EVR_CONN_UP;
 	conn->step = EVRDMA_STEP_TRANSFER;
 	evr_conn_tell(conn, EVRDMA_CONN_CONNECTED, NULL);
+}
+
+/*
+ * The peer's data can come before the last message of its handshake, and says the same. The kernel
+ * is told, so that it need not wait for that message.
+ */
+void evr_conn_established_by_data(struct evrdma_conn *conn)
+{
+	rdma_notify(conn->cmid.cm, IBV_EVENT_COMM_EST);
+	established(conn);
 }
 
 static void refused(struct evrdma_conn *conn, const struct rdma_cm_event *event)
@@ -240,7 +247,10 @@ void evr_conn_setup_on_event(struct evrdma_conn *conn, const struct rdma_cm_even
 		go_on(conn, EVR_CONN_BIND_QP);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		established(conn, event);
+		if (!conn->passive)
+			evr_conn_keep_peer_data(conn, event->param.conn.private_data,
+				event->param.conn.private_data_len);
+		established(conn);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:

@@ -40,7 +40,6 @@ static void fail(struct evrdma_dgram *dgram, const struct evrdma_error *error)
 {
 	if (dgram->state == EVR_DGRAM_DOWN)
 		return;
-	dgram->state = EVR_DGRAM_DOWN;
 	evr_obj_end(&dgram->obj);
 	tell(dgram, EVRDMA_DGRAM_ERROR, error);
 }
@@ -309,6 +308,11 @@ static int dgram_end(struct evr_obj *obj)
 	return steps[dgram->end](dgram);
 }
 
+static void dgram_down(struct evr_obj *obj)
+{
+	evr_container_of(obj, struct evrdma_dgram, obj)->state = EVR_DGRAM_DOWN;
+}
+
 static void dgram_closed(struct evr_obj *obj)
 {
 	tell(evr_container_of(obj, struct evrdma_dgram, obj), EVRDMA_DGRAM_CLOSED, NULL);
@@ -323,6 +327,7 @@ static void dgram_free(struct evr_obj *obj)
 }
 
 static const struct evr_obj_class dgram_class = {
+	.down = dgram_down,
 	.work = dgram_work,
 	.end = dgram_end,
 	.closed = dgram_closed,
@@ -461,10 +466,8 @@ int evrdma_dgram_send(struct evrdma_dgram *dgram, struct evrdma_mcast *group,
 
 void evrdma_dgram_close(struct evrdma_dgram *dgram)
 {
-	if (!dgram)
-		return;
-	dgram->state = EVR_DGRAM_DOWN;
-	evr_obj_close(&dgram->obj);
+	if (dgram)
+		evr_obj_close(&dgram->obj);
 }
 
 struct rdma_cm_id *evrdma_dgram_get_cm_id(const struct evrdma_dgram *dgram)

@@ -112,6 +112,8 @@ const char *evrdma_error_text(const struct evrdma_error *error, char *buf, size_
 	const char *why = error->eai ? evutil_gai_strerror(error->eai) : strerror(error->err);
 	size_t len;
 
+	if (!size)
+		return buf;
 	snprintf(buf, size, "%s: %s", evrdma_step_text(error->step), why);
 	len = strlen(buf);
 	if (error->wc_status)

@@ -32,6 +32,7 @@ struct evrdma_id {
 	struct operation operations[SLOT_COUNT];
 	struct event deadline; /* of the main operation */
 	bool accepted_now;     /* the accept of a datagram id, which no event answers */
+	bool left_now;         /* the group that is being joined */
 };
 
 static struct evrdma_id *of_cmid(struct evr_cmid *cmid)
@@ -200,6 +201,9 @@ static void id_work(struct evr_obj *obj)
 	if (id->accepted_now)
 		end_operation(id, SLOT_MAIN, NULL, NULL);
 	id->accepted_now = false;
+	if (id->left_now)
+		fail_operation(id, SLOT_JOIN, ECANCELED);
+	id->left_now = false;
 }
 
 static int id_end(struct evr_obj *obj)
@@ -366,9 +370,11 @@ int evrdma_id_leave(struct evrdma_id *id, const struct sockaddr *addr)
 	ret = addr ? evr_addr_copy(&copy, addr) : -EINVAL;
 	if (!ret)
 		ret = result(rdma_leave_multicast(id->cmid.cm, (struct sockaddr *)&copy));
-	if (!ret)
-		fail_operation(id, SLOT_JOIN, ECANCELED);
-	return ret;
+	if (ret || !id->operations[SLOT_JOIN].under_way)
+		return ret;
+	id->left_now = true;
+	evr_obj_work(&id->obj);
+	return 0;
 }
 
 int evrdma_id_migrate(struct evrdma_id *id, struct evrdma_base *base)

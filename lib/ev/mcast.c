@@ -24,7 +24,6 @@ static void fail(struct evrdma_mcast *group, const struct evrdma_error *error)
 {
 	if (group->state == EVR_MCAST_DOWN)
 		return;
-	group->state = EVR_MCAST_DOWN;
 	evr_obj_end(&group->obj);
 	tell(group, EVRDMA_MCAST_ERROR, error);
 }
@@ -138,7 +137,6 @@ void evr_mcast_end_with_dgram(struct evrdma_mcast *group)
 		evr_error_set(&error, ENETDOWN, EVRDMA_STEP_JOIN);
 		fail(group, &error);
 	}
-	group->state = EVR_MCAST_DOWN;
 	evr_obj_close(&group->obj);
 }
 
@@ -163,6 +161,11 @@ static int mcast_end(struct evr_obj *obj)
 	return 0;
 }
 
+static void mcast_down(struct evr_obj *obj)
+{
+	of_obj(obj)->state = EVR_MCAST_DOWN;
+}
+
 static void mcast_closed(struct evr_obj *obj)
 {
 	tell(of_obj(obj), EVRDMA_MCAST_CLOSED, NULL);
@@ -178,6 +181,7 @@ static void mcast_free(struct evr_obj *obj)
 }
 
 static const struct evr_obj_class mcast_class = {
+	.down = mcast_down,
 	.work = mcast_work,
 	.end = mcast_end,
 	.closed = mcast_closed,
@@ -226,10 +230,8 @@ struct evrdma_mcast *evrdma_mcast_join(struct evrdma_dgram *dgram, const struct 
 
 void evrdma_mcast_close(struct evrdma_mcast *group)
 {
-	if (!group)
-		return;
-	group->state = EVR_MCAST_DOWN;
-	evr_obj_close(&group->obj);
+	if (group)
+		evr_obj_close(&group->obj);
 }
 
 const struct ibv_ah_attr *evrdma_mcast_get_ah_attr(const struct evrdma_mcast *group)
