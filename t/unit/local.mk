@@ -44,3 +44,5 @@ EVR_UNIT_TESTS += t/unit/fake_rdma.t
 t_unit_fake_rdma_t_SOURCES = t/unit/fake_rdma.c $(EVR_FAKE_MAIN)
 t_unit_fake_rdma_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_fake_rdma_t_LDADD = libevr_cm.la libevr_fake.la $(CHECK_LIBS)
+
+include t/unit/cm.mk

@@ -1,0 +1,57 @@
+# Tests of lib/util, lib/kern and lib/cm.
+EVR_UNIT = t/unit/unit.c t/unit/unit.h
+EVR_UNIT_TESTS += t/unit/util_ptrmap.t t/unit/kern_abi.t t/unit/kern_event.t
+t_unit_util_ptrmap_t_SOURCES = t/unit/util_ptrmap.c $(EVR_UNIT)
+t_unit_util_ptrmap_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_util_ptrmap_t_LDADD = libevr_util.la $(CHECK_LIBS)
+t_unit_kern_abi_t_SOURCES = t/unit/kern_abi.c $(EVR_UNIT)
+t_unit_kern_abi_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_kern_abi_t_LDADD = $(CHECK_LIBS)
+t_unit_kern_event_t_SOURCES = t/unit/kern_event.c $(EVR_UNIT)
+t_unit_kern_event_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_kern_event_t_LDADD = libevr_kern.la $(CHECK_LIBS)
+
+# lib/cm, on the fake
+EVR_UNIT_CM = t/unit/cm_unit.c t/unit/cm_unit.h $(EVR_UNIT)
+EVR_UNIT_CM_LIBS = libevr_cm.la libevr_fake.la $(CHECK_LIBS)
+EVR_UNIT_TESTS += \
+	t/unit/cm_addr.t \
+	t/unit/cm_addrinfo.t \
+	t/unit/cm_channel.t \
+	t/unit/cm_connect.t \
+	t/unit/cm_device.t \
+	t/unit/cm_event.t \
+	t/unit/cm_id.t \
+	t/unit/cm_mcast.t \
+	t/unit/cm_qp.t \
+	t/unit/cm_sync.t
+t_unit_cm_addr_t_SOURCES = t/unit/cm_addr.c $(EVR_UNIT_CM)
+t_unit_cm_addr_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_addr_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_addrinfo_t_SOURCES = t/unit/cm_addrinfo.c $(EVR_UNIT_CM)
+t_unit_cm_addrinfo_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_addrinfo_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_channel_t_SOURCES = t/unit/cm_channel.c $(EVR_UNIT_CM)
+t_unit_cm_channel_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_channel_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_connect_t_SOURCES = t/unit/cm_connect.c $(EVR_UNIT_CM)
+t_unit_cm_connect_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_connect_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_device_t_SOURCES = t/unit/cm_device.c $(EVR_UNIT_CM)
+t_unit_cm_device_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_device_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_event_t_SOURCES = t/unit/cm_event.c $(EVR_UNIT_CM)
+t_unit_cm_event_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_event_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_id_t_SOURCES = t/unit/cm_id.c $(EVR_UNIT_CM)
+t_unit_cm_id_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_id_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_mcast_t_SOURCES = t/unit/cm_mcast.c $(EVR_UNIT_CM)
+t_unit_cm_mcast_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_mcast_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_qp_t_SOURCES = t/unit/cm_qp.c $(EVR_UNIT_CM)
+t_unit_cm_qp_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_qp_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_sync_t_SOURCES = t/unit/cm_sync.c $(EVR_UNIT_CM)
+t_unit_cm_sync_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_sync_t_LDADD = $(EVR_UNIT_CM_LIBS)

@@ -1,0 +1,123 @@
+#include "unit/cm_unit.h"
+
+#include <arpa/inet.h>
+#include <infiniband/ib.h>
+#include <netdb.h>
+#include <string.h>
+
+static struct rdma_addrinfo *res;
+
+static void tear_down(void)
+{
+	rdma_freeaddrinfo(res);
+	res = NULL;
+	cm_tear_down();
+}
+
+START_TEST(an_address_to_connect_to_is_a_destination)
+{
+	struct sockaddr_in *in;
+
+	ck_assert_ok(rdma_getaddrinfo("192.0.2.9", "7471", NULL, &res));
+	in = (struct sockaddr_in *)res->ai_dst_addr;
+	ck_assert(!res->ai_src_addr && !res->ai_src_len && !res->ai_flags && !res->ai_next);
+	ck_assert(res->ai_family == AF_INET && res->ai_dst_len == sizeof(*in));
+	ck_assert(in->sin_port == htons(7471) && in->sin_addr.s_addr == inet_addr("192.0.2.9"));
+	ck_assert(res->ai_qp_type == IBV_QPT_RC && res->ai_port_space == RDMA_PS_TCP);
+	ck_assert(!res->ai_route_len && !res->ai_connect_len);
+}
+END_TEST
+
+START_TEST(an_address_to_listen_on_is_a_source)
+{
+	const struct rdma_addrinfo hints = {
+		.ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_UDP, .ai_qp_type = IBV_QPT_UD
+	};
+
+	ck_assert_ok(rdma_getaddrinfo(NULL, "7174", &hints, &res));
+	ck_assert(res->ai_src_addr && !res->ai_dst_addr && res->ai_flags == RAI_PASSIVE);
+	ck_assert_uint_eq(((struct sockaddr_in *)res->ai_src_addr)->sin_port, htons(7174));
+	ck_assert(res->ai_qp_type == IBV_QPT_UD && res->ai_port_space == RDMA_PS_UDP);
+}
+END_TEST
+
+START_TEST(the_type_follows_from_the_port_space)
+{
+	const struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_UDP };
+
+	ck_assert_ok(rdma_getaddrinfo("192.0.2.9", "1", &hints, &res));
+	ck_assert_int_eq(res->ai_qp_type, IBV_QPT_UD);
+}
+END_TEST
+
+START_TEST(a_source_in_the_hints_goes_along)
+{
+	struct rdma_addrinfo hints = { .ai_src_len = sizeof(struct sockaddr_in) };
+
+	hints.ai_src_addr = cm_addr("192.0.2.1", 5);
+	ck_assert_ok(rdma_getaddrinfo("192.0.2.9", "7471", &hints, &res));
+	ck_assert_mem_eq(res->ai_src_addr, hints.ai_src_addr, sizeof(struct sockaddr_in));
+	ck_assert_ptr_ne(res->ai_src_addr, hints.ai_src_addr);
+}
+END_TEST
+
+START_TEST(known_addresses_are_copied_without_a_look_up)
+{
+	struct rdma_addrinfo hints = { .ai_family = AF_INET,
+		.ai_port_space = RDMA_PS_TCP,
+		.ai_qp_type = IBV_QPT_RC,
+		.ai_dst_len = sizeof(struct sockaddr_in) };
+
+	hints.ai_dst_addr = cm_addr("192.0.2.9", 9);
+	ck_assert_ok(rdma_getaddrinfo(NULL, NULL, &hints, &res));
+	ck_assert_mem_eq(res->ai_dst_addr, hints.ai_dst_addr, sizeof(struct sockaddr_in));
+	ck_assert(res->ai_family == AF_INET && res->ai_port_space == RDMA_PS_TCP);
+}
+END_TEST
+
+START_TEST(a_gid_is_an_address_of_infiniband)
+{
+	const struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST | RAI_FAMILY,
+		.ai_family = AF_IB,
+		.ai_port_space = RDMA_PS_TCP };
+	const struct sockaddr_ib *sib;
+	struct in6_addr gid;
+
+	inet_pton(AF_INET6, FAKE_IB_GID, &gid);
+	ck_assert_ok(rdma_getaddrinfo(FAKE_IB_GID, "7471", &hints, &res));
+	sib = (const struct sockaddr_ib *)res->ai_dst_addr;
+	ck_assert(res->ai_family == AF_IB && res->ai_dst_len == sizeof(*sib));
+	ck_assert_mem_eq(&sib->sib_addr, &gid, sizeof(gid));
+	ck_assert_uint_eq(be64toh(sib->sib_sid), RDMA_IB_IP_PS_TCP | 7471);
+	ck_assert_uint_eq(be64toh(sib->sib_sid_mask), UINT64_MAX);
+	ck_assert_uint_eq(sib->sib_pkey, 0xffff);
+}
+END_TEST
+
+START_TEST(errors_are_of_either_kind)
+{
+	const struct rdma_addrinfo numeric = { .ai_flags = RAI_NUMERICHOST };
+
+	ck_assert_fails(rdma_getaddrinfo(NULL, NULL, NULL, &res), EINVAL);
+	ck_assert_fails(rdma_getaddrinfo("192.0.2.9", NULL, NULL, NULL), EINVAL);
+	ck_assert_int_eq(rdma_getaddrinfo("no-number", NULL, &numeric, &res), EAI_NONAME);
+	ck_assert_ptr_null(res);
+	rdma_freeaddrinfo(NULL);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		an_address_to_connect_to_is_a_destination,
+		an_address_to_listen_on_is_a_source,
+		the_type_follows_from_the_port_space,
+		a_source_in_the_hints_goes_along,
+		known_addresses_are_copied_without_a_look_up,
+		a_gid_is_an_address_of_infiniband,
+		errors_are_of_either_kind,
+	};
+
+	return unit_main(
+		"cm_addrinfo", tests, sizeof(tests) / sizeof(tests[0]), cm_set_up, tear_down);
+}

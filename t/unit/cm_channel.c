@@ -1,0 +1,138 @@
+#include "unit/cm_unit.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <rdma/rsocket.h>
+#include <string.h>
+#include <unistd.h>
+
+START_TEST(a_channel_is_closed_with_its_descriptor)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+
+	ck_assert_ptr_nonnull(channel);
+	ck_assert_int_ne(fcntl(channel->fd, F_GETFD), -1);
+	ck_assert_uint_eq(fake_live(FAKE_FILE), 1);
+	rdma_destroy_event_channel(channel);
+}
+END_TEST
+
+START_TEST(without_a_device_everything_that_starts_says_enodev)
+{
+	struct rdma_addrinfo *res;
+	struct rdma_cm_id *id;
+	int num = -1;
+
+	fake_device_remove(FAKE_ROCE);
+	errno = 0;
+	ck_assert_ptr_null(rdma_create_event_channel());
+	ck_assert_int_eq(errno, ENODEV);
+	ck_assert_fails(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), ENODEV);
+	ck_assert_fails(rdma_getaddrinfo("127.0.0.1", NULL, NULL, &res), ENODEV);
+	ck_assert_ptr_null(rdma_get_devices(&num));
+	ck_assert_int_eq(num, 0);
+	fake_device_add(FAKE_ROCE);
+	rdma_destroy_event_channel(cm_channel());
+}
+END_TEST
+
+START_TEST(a_device_node_that_cannot_be_opened_is_told)
+{
+	const int errors[][2] = { { -EACCES, EACCES }, { -EMFILE, EMFILE }, { -ENOENT, ENODEV },
+		{ -ENXIO, ENODEV } };
+	size_t i;
+
+	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		fake_fail_next("open", -errors[i][0]);
+		errno = 0;
+		ck_assert_ptr_null(rdma_create_event_channel());
+		ck_assert_int_eq(errno, errors[i][1]);
+	}
+}
+END_TEST
+
+START_TEST(the_usual_path_serves_when_netlink_cannot_tell)
+{
+	fake_fail_next("find_cm_device", ENODEV);
+	rdma_destroy_event_channel(cm_channel());
+}
+END_TEST
+
+START_TEST(no_channel_is_not_an_event_nor_a_crash)
+{
+	struct rdma_event_channel *channel = cm_channel();
+	struct rdma_cm_event *event;
+
+	rdma_destroy_event_channel(NULL);
+	ck_assert_fails(rdma_get_cm_event(NULL, &event), EINVAL);
+	ck_assert_fails(rdma_get_cm_event(channel, NULL), EINVAL);
+	ck_assert_fails(rdma_ack_cm_event(NULL), EINVAL);
+	cm_expect_none(channel);
+	rdma_destroy_event_channel(channel);
+}
+END_TEST
+
+START_TEST(devices_are_listed_and_given_back)
+{
+	struct ibv_context **list;
+	int num = 0;
+
+	fake_device_add(FAKE_IWARP);
+	list = rdma_get_devices(&num);
+	ck_assert_ptr_nonnull(list);
+	ck_assert_int_eq(num, 2);
+	ck_assert(list[0] && list[1] && !list[2]);
+	rdma_free_devices(list);
+	ck_assert_uint_eq(fake_live(FAKE_CONTEXT), 0);
+	rdma_free_devices(NULL);
+}
+END_TEST
+
+START_TEST(every_event_has_its_name)
+{
+	ck_assert_str_eq(
+		rdma_event_str(RDMA_CM_EVENT_ADDR_RESOLVED), "RDMA_CM_EVENT_ADDR_RESOLVED");
+	ck_assert_str_eq(
+		rdma_event_str(RDMA_CM_EVENT_TIMEWAIT_EXIT), "RDMA_CM_EVENT_TIMEWAIT_EXIT");
+	ck_assert_str_eq(rdma_event_str((enum rdma_cm_event_type)16), "UNKNOWN EVENT");
+	ck_assert_str_eq(rdma_event_str((enum rdma_cm_event_type) - 1), "UNKNOWN EVENT");
+}
+END_TEST
+
+START_TEST(rpoll_is_poll_on_plain_descriptors)
+{
+	struct pollfd fds[2] = { { .fd = -1, .events = POLLIN, .revents = 99 } };
+	int pipefd[2];
+
+	ck_assert_int_eq(pipe(pipefd), 0);
+	fds[1] = (struct pollfd){ .fd = pipefd[0], .events = POLLIN };
+	ck_assert_int_eq(rpoll(fds, 2, 0), 0);
+	ck_assert_int_eq(fds[0].revents, 0);
+	ck_assert_int_eq(rpoll(fds, 2, 1), 0);
+	ck_assert_int_eq(write(pipefd[1], "x", 1), 1);
+	ck_assert_int_eq(rpoll(fds, 2, -1), 1);
+	ck_assert_int_eq(fds[1].revents, POLLIN);
+	close(pipefd[0]);
+	close(pipefd[1]);
+	ck_assert_int_eq(rpoll(fds, 2, 0), 1);
+	ck_assert_int_eq(fds[1].revents, POLLNVAL);
+	ck_assert_fails(rpoll(NULL, (nfds_t)1 << 31, 0), EINVAL);
+	ck_assert_int_eq(rpoll(NULL, 0, 0), 0);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		a_channel_is_closed_with_its_descriptor,
+		without_a_device_everything_that_starts_says_enodev,
+		a_device_node_that_cannot_be_opened_is_told,
+		the_usual_path_serves_when_netlink_cannot_tell,
+		no_channel_is_not_an_event_nor_a_crash,
+		devices_are_listed_and_given_back,
+		every_event_has_its_name,
+		rpoll_is_poll_on_plain_descriptors,
+	};
+
+	return cm_main("cm_channel", tests, sizeof(tests) / sizeof(tests[0]));
+}
