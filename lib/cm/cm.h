@@ -145,6 +145,7 @@ void evr_cm_param_ud(struct evr_cm_event *evt, const struct evr_ucma_event *raw)
 
 /* mcast */
 int evr_cm_mc_joined(struct evr_cm_mc *mc, const struct evr_ucma_event *raw);
+void evr_cm_mc_detach_all(struct evr_cm_id *id);
 void evr_cm_mc_free_all(struct evr_cm_id *id);
 
 /* event: waits on a synchronous id for the answer to what was just asked. */

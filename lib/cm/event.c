@@ -212,7 +212,7 @@ static void find_subject(struct evr_cm_event *evt, const struct evr_ucma_event *
 {
 	if (is_multicast(raw->type)) {
 		evt->mc = evr_cm_map_find_mc(raw->uid);
-		evt->counted = evt->mc ? evt->mc->id : NULL;
+		evt->counted = evt->mc ? evt->mc->id : evr_cm_map_find_id(raw->uid);
 	} else if (raw->uid) {
 		evt->counted = evr_cm_map_find_id(raw->uid);
 	} else {
@@ -220,16 +220,21 @@ static void find_subject(struct evr_cm_event *evt, const struct evr_ucma_event *
 	}
 }
 
-/* An id that was not accepted yet may only learn that it is established. */
-static bool is_premature(const struct evr_ucma_event *raw)
+/*
+ * An event about a group is for a member, and an id that was not accepted yet may only learn that
+ * it is established.
+ */
+static bool is_out_of_place(const struct evr_cm_event *evt, const struct evr_ucma_event *raw)
 {
+	if (is_multicast(raw->type))
+		return !evt->mc;
 	return !raw->uid && raw->type != RDMA_CM_EVENT_ESTABLISHED;
 }
 
 static int serve_event(struct evr_cm_event *evt, const struct evr_ucma_event *raw)
 {
 	find_subject(evt, raw);
-	if (!evt->counted || is_premature(raw))
+	if (!evt->counted || is_out_of_place(evt, raw))
 		return SWALLOW;
 	evt->event.id = &evt->counted->id;
 	evt->event.event = raw->type;
@@ -293,10 +298,16 @@ int rdma_ack_cm_event(struct rdma_cm_event *event)
 	return 0;
 }
 
+/* The counters may wrap. */
+static bool is_behind(uint32_t done, uint32_t reported)
+{
+	return (int32_t)(reported - done) > 0;
+}
+
 void evr_cm_wait_events(struct evr_cm_id *id, uint32_t reported)
 {
 	pthread_mutex_lock(&id->lock);
-	while (id->events_done != reported)
+	while (is_behind(id->events_done, reported))
 		pthread_cond_wait(&id->event_done, &id->lock);
 	pthread_mutex_unlock(&id->lock);
 }
@@ -304,7 +315,7 @@ void evr_cm_wait_events(struct evr_cm_id *id, uint32_t reported)
 void evr_cm_wait_mc_events(struct evr_cm_mc *mc, uint32_t reported)
 {
 	pthread_mutex_lock(&mc->id->lock);
-	while (mc->events_done != reported)
+	while (is_behind(mc->events_done, reported))
 		pthread_cond_wait(&mc->id->event_done, &mc->id->lock);
 	pthread_mutex_unlock(&mc->id->lock);
 }

@@ -118,6 +118,17 @@ static void detach(struct evr_cm_mc *mc)
 	mc->attached = false;
 }
 
+/* A queue pair that is attached cannot be destroyed. */
+void evr_cm_mc_detach_all(struct evr_cm_id *id)
+{
+	struct evr_cm_mc *mc;
+
+	pthread_mutex_lock(&id->mc_lock);
+	TAILQ_FOREACH (mc, &id->groups, link)
+		detach(mc);
+	pthread_mutex_unlock(&id->mc_lock);
+}
+
 static struct evr_cm_mc *find_group(
 	struct evr_cm_id *id, const struct sockaddr *addr, socklen_t len)
 {

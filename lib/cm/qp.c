@@ -167,6 +167,7 @@ void rdma_destroy_qp(struct rdma_cm_id *id)
 
 	if (!id || !id->qp)
 		return;
+	evr_cm_mc_detach_all(evr_cm_id(id));
 	ibv_destroy_qp(id->qp);
 	id->qp = NULL;
 	if (id->send_cq == id->recv_cq)

@@ -178,6 +178,17 @@ START_TEST(several_groups_are_told_apart)
 }
 END_TEST
 
+START_TEST(a_queue_pair_leaves_its_groups_when_it_goes)
+{
+	cm_make_qp(id);
+	ck_assert_ok(rdma_join_multicast(id, cm_addr(GROUP, 0), NULL));
+	cm_await(channel, RDMA_CM_EVENT_MULTICAST_JOIN);
+	rdma_destroy_qp(id);
+	ck_assert_uint_eq(fake_live(FAKE_QP) + fake_live(FAKE_ATTACHMENT), 0);
+	ck_assert_uint_eq(fake_live(FAKE_MEMBERSHIP), 1);
+}
+END_TEST
+
 static void *ack_in_a_thread(void *event)
 {
 	rdma_ack_cm_event(event);
@@ -211,6 +222,7 @@ int main(void)
 		leaving_before_the_join_is_read_takes_the_event_away,
 		a_membership_that_the_kernel_keeps_is_kept,
 		several_groups_are_told_apart,
+		a_queue_pair_leaves_its_groups_when_it_goes,
 		leaving_waits_for_events_that_another_thread_still_has,
 	};
 
