@@ -1,0 +1,198 @@
+/* The event layer on the library on the fake: an echo, and the same with each call failing. */
+#include "unit/fake_main.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <evrdma/evrdma.h>
+#include <string.h>
+
+enum { PORT = 7471, BUF = 256, DEPTH = 4, MIN_CALLS = 40, MAX_CALLS = 400 };
+
+struct world {
+	struct event_base *loop;
+	struct evrdma_base *base;
+	struct evrdma_listener *listener;
+	struct evrdma_conn *client;
+	bool echoed;
+	bool closed;
+	int opened; /* connections that have not had their closed event */
+};
+
+static struct sockaddr_in server_addr(void)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(PORT) };
+
+	inet_pton(AF_INET, FAKE_ROCE_IP, &in.sin_addr);
+	return in;
+}
+
+static void on_closed(struct evrdma_base *base, void *arg)
+{
+	struct world *w = arg;
+
+	w->closed = true;
+	event_base_loopbreak(w->loop);
+}
+
+static void finish(struct world *w)
+{
+	evrdma_base_close(w->base, on_closed, w);
+}
+
+static void on_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	struct world *w = arg;
+	struct evrdma_buf *buf;
+	struct evrdma_pool *pool;
+
+	if (event == EVRDMA_CONN_CLOSED) {
+		w->opened--;
+	} else if (event == EVRDMA_CONN_CONNECTED && conn == w->client) {
+		pool = evrdma_pool_new(w->base, BUF, 0);
+		buf = pool ? evrdma_pool_get(pool) : NULL;
+		if (buf)
+			memcpy(evrdma_buf_data(buf), "hello", 5);
+		if (!buf || evrdma_conn_send(conn, buf, 5, NULL, NULL))
+			finish(w);
+		evrdma_buf_unref(buf);
+		evrdma_pool_free(pool);
+	} else if (event != EVRDMA_CONN_CONNECTED && event != EVRDMA_CONN_WRITABLE) {
+		finish(w);
+	}
+}
+
+static void on_recv(struct evrdma_conn *conn, const struct evrdma_recv *recv, void *arg)
+{
+	struct world *w = arg;
+
+	if (recv->err)
+		return;
+	if (conn != w->client) {
+		if (evrdma_conn_send(conn, recv->buf, recv->len, NULL, NULL))
+			finish(w);
+		return;
+	}
+	w->echoed = recv->len == 5 && !memcmp(recv->data, "hello", 5);
+	evrdma_conn_close(conn);
+}
+
+static struct evrdma_conn *new_conn(struct world *w)
+{
+	struct evrdma_conn_options options;
+	struct evrdma_conn *conn;
+
+	evrdma_conn_options_init(&options);
+	options.connect_timeout_ms = 50;
+	options.drain_timeout_ms = 20;
+	options.send_depth = options.recv_depth = DEPTH;
+	options.recv_pool = evrdma_pool_new(w->base, BUF, 0);
+	if (!options.recv_pool)
+		return NULL;
+	conn = evrdma_conn_new(w->base, &options);
+	evrdma_pool_free(options.recv_pool);
+	if (conn) {
+		evrdma_conn_setcb(conn, on_recv, on_event, w);
+		w->opened++;
+	}
+	return conn;
+}
+
+static void on_request(struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
+{
+	struct world *w = arg;
+	struct evrdma_conn *conn = new_conn(w);
+
+	if (conn && !evrdma_conn_accept(conn, request))
+		return;
+	if (conn)
+		evrdma_conn_close(conn);
+	evrdma_request_reject(request, NULL, 0);
+	finish(w);
+}
+
+static int start(struct world *w)
+{
+	struct sockaddr_in in = server_addr();
+
+	w->listener = evrdma_listener_new(w->base, (struct sockaddr *)&in, NULL, on_request, w);
+	if (!w->listener)
+		return -1;
+	w->client = new_conn(w);
+	if (!w->client)
+		return -1;
+	return evrdma_conn_connect(w->client, NULL, (struct sockaddr *)&in);
+}
+
+/* Ends when the base is closed; at the latest, far beyond every time-out in it. */
+static void run(struct world *w)
+{
+	const struct timeval late = { .tv_sec = 5 };
+
+	event_base_loopexit(w->loop, &late);
+	event_base_dispatch(w->loop);
+}
+
+/* One echo from beginning to end; whatever happens, all of it is closed at the end. */
+static void echo(struct world *w)
+{
+	struct evrdma_base_options options;
+
+	memset(w, 0, sizeof(*w));
+	w->loop = event_base_new();
+	evrdma_base_options_init(&options);
+	options.device_idle_ms = 0;
+	w->base = evrdma_base_new(w->loop, &options);
+	if (w->base) {
+		if (start(w))
+			finish(w);
+		run(w);
+	}
+	event_base_free(w->loop);
+}
+
+START_TEST(a_message_comes_back)
+{
+	struct world w;
+
+	echo(&w);
+	ck_assert(w.echoed);
+	ck_assert(w.closed);
+	ck_assert_int_eq(w.opened, 0);
+}
+END_TEST
+
+static const char *survives(unsigned n)
+{
+	const char *failed;
+	struct world w;
+
+	fake_fail_nth(FAKE_ANY, n, ENOMEM);
+	echo(&w);
+	failed = fake_failed();
+	fake_fail_nth(FAKE_ANY, 0, 0);
+	ck_assert_msg(w.closed || !w.base, "call %u, %s: not over in time", n, failed);
+	ck_assert_msg(w.echoed || failed, "call %u: failed without a reason", n);
+	ck_assert_msg(w.opened == 0, "call %u, %s: %d connections not closed", n, failed, w.opened);
+	ck_assert_msg(!fake_expect_clean(), "call %u, %s: %s", n, failed, fake_expect_clean());
+	return failed;
+}
+
+START_TEST(whatever_call_fails_all_is_closed)
+{
+	unsigned n = 1;
+
+	while (n < MAX_CALLS && survives(n))
+		n++;
+	ck_assert_uint_gt(n, MIN_CALLS);
+	ck_assert_uint_lt(n, MAX_CALLS);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = { a_message_comes_back, whatever_call_fails_all_is_closed };
+
+	return fake_main("fake_ev", tests, sizeof(tests) / sizeof(tests[0]));
+}
