@@ -14,6 +14,22 @@ t_conform_device_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
 t_conform_device_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_conform_device_LDADD = libevrdma.la $(RDMACM_LIBS) $(EVR_CONFORM_LIBS)
 
+# The fake has a kernel's CM and verbs, so it needs our librdmacm on top.
+if !SYSTEM_RDMACM
+check_PROGRAMS += t/conform/fake_roce.t t/conform/fake_iwarp.t
+TESTS += t/conform/fake_roce.t t/conform/fake_iwarp.t
+EVR_CONFORM_FAKE_SOURCES = $(EVR_CONFORM_SOURCES) t/conform/fake.c t/conform/fake.h
+EVR_CONFORM_FAKE_LIBS = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS) $(CHECK_LIBS)
+t_conform_fake_roce_t_SOURCES = $(EVR_CONFORM_FAKE_SOURCES)
+t_conform_fake_roce_t_CPPFLAGS = \
+	$(AM_CPPFLAGS) -I$(top_srcdir)/t $(CHECK_CFLAGS) -DEVR_FAKE_KIND=FAKE_ROCE
+t_conform_fake_roce_t_LDADD = $(EVR_CONFORM_FAKE_LIBS)
+t_conform_fake_iwarp_t_SOURCES = $(EVR_CONFORM_FAKE_SOURCES)
+t_conform_fake_iwarp_t_CPPFLAGS = \
+	$(AM_CPPFLAGS) -I$(top_srcdir)/t $(CHECK_CFLAGS) -DEVR_FAKE_KIND=FAKE_IWARP
+t_conform_fake_iwarp_t_LDADD = $(EVR_CONFORM_FAKE_LIBS)
+endif
+
 EXTRA_DIST += t/conform/device.sh
 GUEST_TESTS += \
 	t/conform/device.sh:rxe:ours t/conform/device.sh:siw:ours \

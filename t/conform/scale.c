@@ -15,7 +15,6 @@ struct crowd {
 	struct side **sides;
 	unsigned side_count;
 	struct event *tick;
-	unsigned ticks;
 	uint64_t last_tick_us, longest_gap_us;
 };
 
@@ -57,15 +56,19 @@ static bool none_live(struct world *w)
 	return !w->live;
 }
 
-static void on_tick(evutil_socket_t fd, short what, void *arg)
+static void measure_gap(struct crowd *crowd)
 {
-	struct crowd *crowd = arg;
 	uint64_t now = evr_clock_now_us();
 	uint64_t gap = now - crowd->last_tick_us;
 
-	if (crowd->ticks++ && gap > crowd->longest_gap_us)
+	if (gap > crowd->longest_gap_us)
 		crowd->longest_gap_us = gap;
 	crowd->last_tick_us = now;
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	measure_gap(arg);
 }
 
 static void start_ticking(struct world *w, struct crowd *crowd)
@@ -113,13 +116,13 @@ START_TEST(many_connections_closed_in_one_turn_do_not_stop_a_timer)
 	for (i = 0; i < crowd.side_count; i++)
 		evrdma_conn_close(crowd.sides[i]->conn);
 	world_run_until(w, none_live, 110000);
+	measure_gap(&crowd);
 	took = evr_clock_now_us() - began;
 	event_free(crowd.tick);
 	ck_assert_uint_eq(w->closed, 2 * crowd.wanted);
 	ck_assert_msg(crowd.longest_gap_us <= took / 10 || crowd.longest_gap_us <= 20000,
 		"closing took %lu us, and the timer stood for %lu us of it", (unsigned long)took,
 		(unsigned long)crowd.longest_gap_us);
-	ck_assert_uint_gt(crowd.ticks, 10);
 	world_free(w);
 	free(crowd.sides);
 }

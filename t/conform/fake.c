@@ -1,0 +1,69 @@
+/* The conformance suite on the fake, once for each kind of device: EVR_FAKE_KIND says which. */
+#include "conform/fake.h"
+
+#include "conform/suite.h"
+#include "conform/world.h"
+
+const enum fake_kind fake_place_kind = EVR_FAKE_KIND;
+
+static void start(void)
+{
+	fake_install();
+	if (fake_place_kind != FAKE_ROCE)
+		fake_device_add(fake_place_kind);
+}
+
+static void stop(void)
+{
+	const char *left = fake_expect_clean();
+
+	ck_assert_msg(!left, "%s", left);
+	fake_reset();
+}
+
+static void remove_device(void)
+{
+	fake_device_remove(fake_place_kind);
+}
+
+static bool device_is_removed(void)
+{
+	return fake_device_gone(fake_place_kind);
+}
+
+static void add_device(void)
+{
+	fake_device_add(fake_place_kind);
+}
+
+static void count(int counts[PLACE_COUNTS])
+{
+	static const enum fake_object kinds[PLACE_COUNTS] = {
+		FAKE_QP, FAKE_CQ, FAKE_MR, FAKE_PD, FAKE_ID
+	};
+	int i;
+
+	for (i = 0; i < PLACE_COUNTS; i++)
+		counts[i] = (int)fake_live(kinds[i]);
+}
+
+struct place place = {
+	.own_core = true,
+	.start = start,
+	.stop = stop,
+	.remove_device = remove_device,
+	.device_is_removed = device_is_removed,
+	.add_device = add_device,
+	.count = count,
+};
+
+int main(void)
+{
+	static const char *const ips[FAKE_KINDS] = {
+		[FAKE_ROCE] = FAKE_ROCE_IP, [FAKE_IWARP] = FAKE_IWARP_IP, [FAKE_IB] = FAKE_IB_IP
+	};
+
+	place.ip = ips[fake_place_kind];
+	place.is_iwarp = fake_place_kind == FAKE_IWARP;
+	return run_suite("fake");
+}
