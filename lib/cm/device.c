@@ -38,6 +38,8 @@ static int open_verbs(struct evr_cm_device *dev, struct ibv_device *ibdev)
 	struct ibv_device_attr attr;
 	int ret;
 
+	/* Asked for first: once the device is open it may go, and nobody knows its driver any more. */
+	dev->has_driver_id = !evr_device_find_driver(&dev->key, &dev->driver_id);
 	errno = 0;
 	dev->verbs = ibv_open_device(ibdev);
 	if (!dev->verbs)
@@ -49,7 +51,6 @@ static int open_verbs(struct evr_cm_device *dev, struct ibv_device *ibdev)
 	}
 	dev->max_responder_resources = clip_depth(attr.max_qp_rd_atom);
 	dev->max_initiator_depth = clip_depth(attr.max_qp_init_rd_atom);
-	dev->has_driver_id = !evr_device_find_driver(&dev->key, &dev->driver_id);
 	return 0;
 }
 
