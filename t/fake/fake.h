@@ -97,7 +97,13 @@ enum fake_layer {
  * releases, polls or acks is not counted, so that a sweep over n can still clean up. 0 cancels.
  */
 void fake_fail_nth(enum fake_layer layers, unsigned n, int err);
-/* The name of the call that fake_fail_nth chose, or NULL when it has not come. */
+/*
+ * Instead of failing, the n-th such call first runs the hook, which may do what another part of the
+ * world does meanwhile: unplug the device, let a message go, invent an event. It must not call into
+ * what is being tested.
+ */
+void fake_at_nth(enum fake_layer layers, unsigned n, void (*hook)(void *arg), void *arg);
+/* The name of the call that fake_fail_nth or fake_at_nth chose, or NULL when it has not come. */
 const char *fake_failed(void);
 /*
  * The next call of that name gives err: "CONNECT" and the other commands' names, "open",

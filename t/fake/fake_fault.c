@@ -17,6 +17,8 @@ static struct {
 	enum fake_layer layers;
 	unsigned left;
 	int err;
+	void (*hook)(void *arg);
+	void *arg;
 	const char *failed;
 } nth;
 
@@ -50,6 +52,8 @@ int fake_fault(enum fake_layer layer, const char *name)
 	if (err || !nth.left || !(nth.layers & layer) || --nth.left)
 		return err;
 	nth.failed = name;
+	if (nth.hook)
+		nth.hook(nth.arg);
 	return nth.err;
 }
 
@@ -59,7 +63,16 @@ void fake_fail_nth(enum fake_layer layers, unsigned n, int err)
 	nth.layers = layers;
 	nth.left = n;
 	nth.err = err;
+	nth.hook = NULL;
 	nth.failed = NULL;
+}
+
+void fake_at_nth(enum fake_layer layers, unsigned n, void (*hook)(void *arg), void *arg)
+{
+	FAKE_GUARD();
+	fake_fail_nth(layers, n, 0);
+	nth.hook = hook;
+	nth.arg = arg;
 }
 
 const char *fake_failed(void)

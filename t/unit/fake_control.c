@@ -23,6 +23,26 @@ START_TEST(the_nth_call_fails_and_is_counted)
 }
 END_TEST
 
+static void unplug(void *count)
+{
+	fake_device_remove(FAKE_ROCE);
+	++*(int *)count;
+}
+
+START_TEST(the_world_may_change_before_the_nth_call)
+{
+	int fd = raw_open(), count = 0;
+	uint32_t id = raw_resolved(fd, 1, RDMA_PS_TCP, FAKE_ROCE_IP);
+
+	fake_at_nth(FAKE_KERNEL, 1, unplug, &count);
+	ck_assert_int_eq(raw_connect(fd, id, 17, NULL, 0), -ENXIO);
+	ck_assert_int_eq(count, 1);
+	ck_assert_str_eq(fake_failed(), "CONNECT");
+	raw_expect(fd, RAW_DEVICE_REMOVAL);
+	raw_close(fd);
+}
+END_TEST
+
 START_TEST(a_call_fails_by_name)
 {
 	int fd = raw_open();
@@ -236,6 +256,7 @@ int main(void)
 {
 	const TTest *const tests[] = {
 		the_nth_call_fails_and_is_counted,
+		the_world_may_change_before_the_nth_call,
 		a_call_fails_by_name,
 		what_is_left_is_named,
 		held_answers_come_when_they_are_released,

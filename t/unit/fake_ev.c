@@ -125,11 +125,21 @@ static int start(struct world *w)
 	return evrdma_conn_connect(w->client, NULL, (struct sockaddr *)&in);
 }
 
+/* The application's own patience: a side that hears nothing of the other's end. */
+static void give_up(evutil_socket_t fd, short what, void *arg)
+{
+	struct world *w = arg;
+
+	if (!w->closed)
+		finish(w);
+}
+
 /* Ends when the base is closed; at the latest, far beyond every time-out in it. */
 static void run(struct world *w)
 {
-	const struct timeval late = { .tv_sec = 5 };
+	const struct timeval patience = { .tv_usec = 200000 }, late = { .tv_sec = 5 };
 
+	event_base_once(w->loop, -1, EV_TIMEOUT, give_up, w, &patience);
 	event_base_loopexit(w->loop, &late);
 	event_base_dispatch(w->loop);
 }
@@ -190,9 +200,67 @@ START_TEST(whatever_call_fails_all_is_closed)
 }
 END_TEST
 
+static void unplug(void *arg)
+{
+	fake_device_remove(FAKE_ROCE);
+}
+
+static const char *survives_removal(unsigned n)
+{
+	const char *before;
+	struct world w;
+
+	fake_at_nth(FAKE_ANY, n, unplug, NULL);
+	echo(&w);
+	before = fake_failed();
+	fake_fail_nth(FAKE_ANY, 0, 0);
+	if (!before)
+		return NULL;
+	ck_assert_msg(w.closed || !w.base, "before call %u, %s: not over in time", n, before);
+	ck_assert_msg(!w.opened, "before call %u, %s: %d not closed", n, before, w.opened);
+	ck_assert_msg(fake_device_gone(FAKE_ROCE), "before call %u, %s: held up", n, before);
+	fake_device_add(FAKE_ROCE);
+	return before;
+}
+
+START_TEST(the_device_may_go_before_any_call_and_come_back)
+{
+	unsigned n = 1;
+
+	while (n < MAX_CALLS && survives_removal(n))
+		n++;
+	ck_assert_uint_gt(n, MIN_CALLS);
+	ck_assert_uint_lt(n, MAX_CALLS);
+}
+END_TEST
+
+START_TEST(a_message_that_never_comes_holds_nothing_up)
+{
+	static const enum fake_message kinds[] = { FAKE_ADDR, FAKE_ROUTE, FAKE_REQ, FAKE_REP,
+		FAKE_RTU, FAKE_REJ, FAKE_DREQ, FAKE_DREP };
+	struct world w;
+	size_t i;
+
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		fake_hold(kinds[i]);
+		echo(&w);
+		fake_release(kinds[i]);
+		ck_assert_msg(w.closed, "message %d: not over in time", kinds[i]);
+		ck_assert_msg(!w.opened, "message %d: %d not closed", kinds[i], w.opened);
+		ck_assert_msg(
+			!fake_expect_clean(), "message %d: %s", kinds[i], fake_expect_clean());
+	}
+}
+END_TEST
+
 int main(void)
 {
-	const TTest *const tests[] = { a_message_comes_back, whatever_call_fails_all_is_closed };
+	const TTest *const tests[] = {
+		a_message_comes_back,
+		whatever_call_fails_all_is_closed,
+		the_device_may_go_before_any_call_and_come_back,
+		a_message_that_never_comes_holds_nothing_up,
+	};
 
 	return fake_main("fake_ev", tests, sizeof(tests) / sizeof(tests[0]));
 }
