@@ -38,7 +38,7 @@ static int open_verbs(struct evr_cm_device *dev, struct ibv_device *ibdev)
 	struct ibv_device_attr attr;
 	int ret;
 
-	/* Asked for first: once the device is open it may go, and nobody knows its driver any more. */
+	/* First: once the device is open it may go, and nobody knows its driver any more. */
 	dev->has_driver_id = !evr_device_find_driver(&dev->key, &dev->driver_id);
 	errno = 0;
 	dev->verbs = ibv_open_device(ibdev);
