@@ -110,8 +110,10 @@ static int poll_batch(struct evr_cq *cq, int most)
 	int n = ibv_poll_cq(cq->cq, most < BATCH ? most : BATCH, wc);
 	int i;
 
+	cq->polling = true;
 	for (i = 0; i < n; i++)
 		evr_qp_complete(cq->device->base, &wc[i]);
+	cq->polling = false;
 	return n < 0 ? -EIO : n;
 }
 
@@ -156,7 +158,7 @@ static void service(struct evr_cq *cq)
 
 void evr_cq_drain(struct evr_cq *cq)
 {
-	int most = cq->cq->cqe;
+	int most = cq->polling ? 0 : cq->cq->cqe;
 
 	/* No more than the queue can hold: what is added meanwhile is the next turn's. */
 	while (most > 0) {

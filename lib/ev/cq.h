@@ -24,6 +24,7 @@ struct evr_cq {
 	unsigned unacked;
 	bool armed;
 	bool ready;
+	bool polling;
 };
 
 TAILQ_HEAD(evr_cq_list, evr_cq);
@@ -37,7 +38,10 @@ void evr_cq_destroy_all(struct evr_cq_list *cqs);
 void evr_cq_read_channel(struct evr_device *device);
 /* Goes on with the CQs that had more than a turn's budget. */
 void evr_cq_service_ready(struct evrdma_base *base);
-/* Takes all completions that are there, whatever the budget. */
+/*
+ * Takes all completions that are there, whatever the budget. From within one of the CQ's callbacks it
+ * does nothing: what is taken must be told in order.
+ */
 void evr_cq_drain(struct evr_cq *cq);
 
 #endif
