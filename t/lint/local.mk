@@ -1,5 +1,6 @@
 # What can be told about the tree by reading it. Each is a TAP script; see lint.sh.
 EVR_LINTS = \
+	t/lint/cm_abi.sh \
 	t/lint/examples.sh \
 	t/lint/headers.sh \
 	t/lint/include.sh \
@@ -9,6 +10,7 @@ EVR_LINTS = \
 	t/lint/tree.sh
 TESTS += $(EVR_LINTS)
 EXTRA_DIST += $(EVR_LINTS) \
+	t/lint/cm_abi.c \
 	t/lint/include.awk \
 	t/lint/installed.sh \
 	t/lint/length.awk \

@@ -21,6 +21,7 @@ EVR_UNIT_TESTS += \
 	t/unit/cm_connect.t \
 	t/unit/cm_device.t \
 	t/unit/cm_event.t \
+	t/unit/cm_fault.t \
 	t/unit/cm_id.t \
 	t/unit/cm_mcast.t \
 	t/unit/cm_qp.t \
@@ -55,3 +56,6 @@ t_unit_cm_qp_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_sync_t_SOURCES = t/unit/cm_sync.c $(EVR_UNIT_CM)
 t_unit_cm_sync_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_sync_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_fault_t_SOURCES = t/unit/cm_fault.c $(EVR_UNIT_CM)
+t_unit_cm_fault_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_fault_t_LDADD = $(EVR_UNIT_CM_LIBS)
