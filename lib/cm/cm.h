@@ -22,7 +22,7 @@ struct evr_cm_device {
 	struct ibv_context *verbs;
 	struct ibv_pd *pd; /* for ids without one of their own; NULL until an id needs it */
 	uint32_t driver_id;
-	bool has_driver_id;  /* else the kernel cannot tell what is in use: it stays open */
+	bool can_close;	     /* else the kernel cannot tell what is in use: it stays open */
 	atomic_bool removed; /* the kernel took the device away: for no new id */
 	atomic_uint refs;
 	uint8_t max_responder_resources;
@@ -131,7 +131,7 @@ void evr_cm_ah_from_kern(struct ibv_ah_attr *to, const struct ib_uverbs_ah_attr 
 /* ece */
 int evr_cm_ece_of_new_qp(struct evr_cm_id *id, struct ibv_qp *qp);
 int evr_cm_ece_answer(struct evr_cm_id *id);
-int evr_cm_ece_refresh(struct evr_cm_id *id);
+int evr_cm_ece_refresh(struct evr_cm_id *id, struct ibv_qp *qp);
 
 /* connect: serves a CONNECT_RESPONSE for an id with a queue pair. */
 int evr_cm_connect_finish(struct evr_cm_id *id);

@@ -50,7 +50,7 @@ int evr_cm_connect_finish(struct evr_cm_id *id)
 	if (!ret)
 		ret = evr_cm_qp_connected(id, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH);
 	if (!ret)
-		ret = evr_cm_ece_refresh(id);
+		ret = evr_cm_ece_refresh(id, id->id.qp);
 	if (!ret)
 		ret = confirm(id, &id->local_ece);
 	if (ret)
@@ -89,7 +89,7 @@ static int accept_connection(struct evr_cm_id *id, const struct rdma_conn_param 
 	if (!evr_cm_is_ud(id)) {
 		ret = evr_cm_qp_connected(id, id->responder_resources, id->initiator_depth);
 		if (!ret && id->id.qp)
-			ret = evr_cm_ece_refresh(id);
+			ret = evr_cm_ece_refresh(id, id->id.qp);
 	}
 	return ret ? ret : accept_in_kernel(id, param);
 }

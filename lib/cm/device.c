@@ -10,6 +10,7 @@
 /* Readers look devices up and take references; writers open and close. */
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static TAILQ_HEAD(, evr_cm_device) devices = TAILQ_HEAD_INITIALIZER(devices);
+/* Of those that can be closed; between two updates it may be off by one for a moment. */
 static atomic_uint num_idle;
 
 static struct evr_device_key key_of(struct ibv_device *ibdev)
@@ -39,7 +40,10 @@ static int open_verbs(struct evr_cm_device *dev, struct ibv_device *ibdev)
 	int ret;
 
 	/* First: once the device is open it may go, and nobody knows its driver any more. */
-	dev->has_driver_id = !evr_device_find_driver(&dev->key, &dev->driver_id);
+	ret = evr_device_find_driver(&dev->key, &dev->driver_id);
+	if (ret == -ENOMEM)
+		return ret;
+	dev->can_close = !ret;
 	errno = 0;
 	dev->verbs = ibv_open_device(ibdev);
 	if (!dev->verbs)
@@ -69,7 +73,8 @@ static int open_device(struct ibv_device *ibdev, struct evr_cm_device **out)
 		return ret;
 	}
 	TAILQ_INSERT_TAIL(&devices, dev, link);
-	atomic_fetch_add(&num_idle, 1);
+	if (dev->can_close)
+		atomic_fetch_add(&num_idle, 1);
 	*out = dev;
 	return 0;
 }
@@ -115,13 +120,16 @@ static int find_and_open(const struct evr_device_key *key, struct evr_cm_device 
 
 static void take_ref(struct evr_cm_device *dev)
 {
-	if (!atomic_fetch_add(&dev->refs, 1))
+	if (!atomic_fetch_add(&dev->refs, 1) && dev->can_close)
 		atomic_fetch_sub(&num_idle, 1);
 }
 
+/* The device may be gone as soon as the last reference is. */
 static void drop_ref(struct evr_cm_device *dev)
 {
-	if (atomic_fetch_sub(&dev->refs, 1) == 1)
+	bool can_close = dev->can_close;
+
+	if (atomic_fetch_sub(&dev->refs, 1) == 1 && can_close)
 		atomic_fetch_add(&num_idle, 1);
 }
 
@@ -137,10 +145,10 @@ static int need_pd(struct evr_cm_device *dev)
 /* Closes a device if nothing is on it; with the write lock held. */
 static void close_if_unused(struct evr_cm_device *dev)
 {
-	if (dev->pd && ibv_dealloc_pd(dev->pd))
+	if (!dev->can_close || (dev->pd && ibv_dealloc_pd(dev->pd)))
 		return;
 	dev->pd = NULL;
-	if (dev->has_driver_id && evr_device_in_use(dev->verbs->cmd_fd, dev->driver_id) == 0)
+	if (evr_device_in_use(dev->verbs->cmd_fd, dev->driver_id) == 0)
 		close_device(dev);
 }
 

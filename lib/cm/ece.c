@@ -26,17 +26,24 @@ static int set(struct ibv_qp *qp, const struct evr_ucma_ece *from)
 	return -ibv_set_ece(qp, &ece);
 }
 
-/* A queue pair for a request takes the peer's options, if both are of one vendor. */
-int evr_cm_ece_of_new_qp(struct evr_cm_id *id, struct ibv_qp *qp)
+/* What the queue pair has, to be told to the peer: nothing, if the peer's is of another vendor. */
+int evr_cm_ece_refresh(struct evr_cm_id *id, struct ibv_qp *qp)
 {
+	const uint32_t peer = id->remote_ece.vendor_id;
 	int ret = query(qp, &id->local_ece);
 
-	if (ret || !id->remote_ece.vendor_id)
-		return ret;
-	if (id->remote_ece.vendor_id != id->local_ece.vendor_id) {
+	if (!ret && peer && peer != id->local_ece.vendor_id)
 		id->local_ece = (struct evr_ucma_ece){ 0 };
-		return 0;
-	}
+	return ret;
+}
+
+/* A queue pair made for a request takes the peer's options. */
+int evr_cm_ece_of_new_qp(struct evr_cm_id *id, struct ibv_qp *qp)
+{
+	int ret = evr_cm_ece_refresh(id, qp);
+
+	if (ret || !id->remote_ece.vendor_id || !id->local_ece.vendor_id)
+		return ret;
 	return set(qp, &id->remote_ece);
 }
 
@@ -48,12 +55,6 @@ int evr_cm_ece_answer(struct evr_cm_id *id)
 	if (id->remote_ece.vendor_id != id->local_ece.vendor_id)
 		return -EINVAL;
 	return set(id->id.qp, &id->remote_ece);
-}
-
-/* After the last move of the queue pair: what came out of it. */
-int evr_cm_ece_refresh(struct evr_cm_id *id)
-{
-	return query(id->id.qp, &id->local_ece);
 }
 
 int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)

@@ -45,6 +45,7 @@ void evr_cm_id_free(struct evr_cm_id *id)
 	pthread_mutex_destroy(&id->mc_lock);
 	free(id->id.route.path_rec);
 	free(id);
+	evr_cm_device_sweep();
 }
 
 static int need_own_channel(struct evr_cm_id *id)
@@ -104,7 +105,6 @@ int rdma_destroy_id(struct rdma_cm_id *id)
 	evr_cm_release_event(p);
 	evr_cm_wait_events(p, reported);
 	evr_cm_id_free(p);
-	evr_cm_device_sweep();
 	return 0;
 }
 

@@ -25,7 +25,8 @@ EVR_UNIT_TESTS += \
 	t/unit/cm_id.t \
 	t/unit/cm_mcast.t \
 	t/unit/cm_qp.t \
-	t/unit/cm_sync.t
+	t/unit/cm_sync.t \
+	t/unit/cm_threads.t
 t_unit_cm_addr_t_SOURCES = t/unit/cm_addr.c $(EVR_UNIT_CM)
 t_unit_cm_addr_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_addr_t_LDADD = $(EVR_UNIT_CM_LIBS)
@@ -59,3 +60,6 @@ t_unit_cm_sync_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_fault_t_SOURCES = t/unit/cm_fault.c $(EVR_UNIT_CM)
 t_unit_cm_fault_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_fault_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_threads_t_SOURCES = t/unit/cm_threads.c $(EVR_UNIT_CM)
+t_unit_cm_threads_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_threads_t_LDADD = $(EVR_UNIT_CM_LIBS)

@@ -40,8 +40,8 @@ struct rdma_cm_id *cm_id(struct rdma_event_channel *channel, enum rdma_port_spac
 
 struct sockaddr *cm_addr(const char *ip, uint16_t port)
 {
-	static struct sockaddr_in6 ring[4];
-	static unsigned turn;
+	static _Thread_local struct sockaddr_in6 ring[4];
+	static _Thread_local unsigned turn;
 	struct sockaddr_in6 *in6 = &ring[turn++ % 4];
 	struct sockaddr_in *in = (struct sockaddr_in *)in6;
 
