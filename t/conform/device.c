@@ -1,9 +1,11 @@
 /* The conformance suite on a device of the machine's, or of the guest's: device.sh starts it. */
 #include <check.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +13,19 @@
 #include "conform/world.h"
 
 static pid_t remover = -1;
+
+/* Locked by whoever removes the device, past the end of the test that asked for it. */
+static char removal_lock[] = "/tmp/evrdma-removal-XXXXXX";
+
+/* The lock is given up with the descriptor, which outlives an exec. */
+static int lock_removal(void)
+{
+	int fd = open(removal_lock, O_RDWR);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+	return fd;
+}
 
 static const char *env(const char *name)
 {
@@ -28,6 +43,8 @@ static void remove_device(void)
 	remover = fork();
 	ck_assert_int_ge(remover, 0);
 	if (!remover) {
+		setpgid(0, 0);
+		lock_removal();
 		execlp("rdma", "rdma", "link", "delete", env("EVR_DEV"), NULL);
 		_exit(127);
 	}
@@ -55,11 +72,15 @@ static void add_device(void)
 	ck_assert_int_eq(system(command), 0);
 }
 
-/* Each test is a process of its own, and the stock CM holds the device while it lives. */
+/*
+ * Each test is a process of its own, and the stock CM holds the device while it lives: a removal may
+ * only now come to its end.
+ */
 static void restore_device(void)
 {
 	char path[PATH_MAX];
 
+	close(lock_removal());
 	snprintf(path, sizeof(path), "/sys/class/infiniband/%s", env("EVR_DEV"));
 	if (access(path, F_OK))
 		add_device();
@@ -100,8 +121,13 @@ struct place place = {
 
 int main(void)
 {
+	int status;
+
 	place.ip = env("EVR_IP4");
 	place.is_iwarp = !strcmp(env("EVR_KIND"), "siw");
 	place.own_core = !strcmp(env("EVR_CORE"), "ours");
-	return run_suite("device");
+	close(mkstemp(removal_lock));
+	status = run_suite("device");
+	unlink(removal_lock);
+	return status;
 }
