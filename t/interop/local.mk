@@ -10,9 +10,17 @@ t_interop_removal_LDADD = librdmacm.la $(VERBS_LIBS)
 check_PROGRAMS += t/interop/fields
 t_interop_fields_SOURCES = t/interop/fields.c
 t_interop_fields_LDADD = librdmacm.la $(VERBS_LIBS)
+check_PROGRAMS += t/interop/join_ex
+t_interop_join_ex_SOURCES = $(EVR_JOIN_EX_SOURCES) t/interop/join_ex_device.c
+t_interop_join_ex_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
+t_interop_join_ex_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_interop_join_ex_LDADD = librdmacm.la $(VERBS_LIBS) $(CHECK_LIBS)
+GUEST_TESTS += \
+	t/interop/join_ex.sh:rxe:ours t/interop/join_ex.sh:siw:ours \
+	t/interop/join_ex.sh:rxe:stock t/interop/join_ex.sh:siw:stock
 GUEST_TESTS += t/interop/fields.sh:rxe t/interop/fields.sh:siw
 GUEST_TESTS += t/interop/dropin.sh:rxe t/interop/dropin.sh:siw
 GUEST_TESTS += t/interop/removal.sh:rxe t/interop/removal.sh:siw
 endif
 endif
-EXTRA_DIST += t/interop/dropin.sh t/interop/fields.sh t/interop/removal.sh
+EXTRA_DIST += t/interop/dropin.sh t/interop/fields.sh t/interop/join_ex.sh t/interop/removal.sh

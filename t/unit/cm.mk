@@ -23,6 +23,7 @@ EVR_UNIT_TESTS += \
 	t/unit/cm_event.t \
 	t/unit/cm_fault.t \
 	t/unit/cm_id.t \
+	t/unit/cm_join_ex.t \
 	t/unit/cm_mcast.t \
 	t/unit/cm_qp.t \
 	t/unit/cm_sync.t \
@@ -48,6 +49,12 @@ t_unit_cm_event_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_id_t_SOURCES = t/unit/cm_id.c $(EVR_UNIT_CM)
 t_unit_cm_id_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_id_t_LDADD = $(EVR_UNIT_CM_LIBS)
+EVR_JOIN_EX_SOURCES = \
+	t/interop/end.c t/interop/end.h \
+	t/interop/join_ex.c t/interop/join_ex.h
+t_unit_cm_join_ex_t_SOURCES = $(EVR_JOIN_EX_SOURCES) t/unit/cm_join_ex.c
+t_unit_cm_join_ex_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_join_ex_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_mcast_t_SOURCES = t/unit/cm_mcast.c $(EVR_UNIT_CM)
 t_unit_cm_mcast_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_mcast_t_LDADD = $(EVR_UNIT_CM_LIBS)
