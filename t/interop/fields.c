@@ -142,6 +142,46 @@ static void await(enum rdma_cm_event_type type)
 	show_ids();
 }
 
+static struct rdma_cm_event *take(enum rdma_cm_event_type type)
+{
+	struct rdma_cm_event *event;
+
+	must(rdma_get_cm_event(channel, &event), "rdma_get_cm_event");
+	if (event->event == type)
+		return event;
+	show_event(event);
+	exit(1);
+}
+
+/* Events of both sides, which come in either order: the client's is shown first. */
+static void show_both(struct rdma_cm_event *first, struct rdma_cm_event *second)
+{
+	int in_order = first->id == client;
+
+	show_event(in_order ? first : second);
+	show_event(in_order ? second : first);
+	must(rdma_ack_cm_event(first), "rdma_ack_cm_event");
+	must(rdma_ack_cm_event(second), "rdma_ack_cm_event");
+	show_ids();
+}
+
+static void establish(void)
+{
+	struct rdma_cm_event *first = take(RDMA_CM_EVENT_ESTABLISHED);
+
+	show_both(first, take(RDMA_CM_EVENT_ESTABLISHED));
+}
+
+static void disconnect(void)
+{
+	struct rdma_cm_event *first;
+
+	must(rdma_disconnect(client), "rdma_disconnect");
+	first = take(RDMA_CM_EVENT_DISCONNECTED);
+	rdma_disconnect(server);
+	show_both(first, take(RDMA_CM_EVENT_DISCONNECTED));
+}
+
 static void make_qp(struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr attr = {
@@ -194,12 +234,8 @@ static void run_rc(const char *ip)
 	param.private_data = "pong!";
 	param.private_data_len = 5;
 	must(rdma_accept(server, &param), "rdma_accept");
-	await(RDMA_CM_EVENT_ESTABLISHED);
-	await(RDMA_CM_EVENT_ESTABLISHED);
-	must(rdma_disconnect(client), "rdma_disconnect");
-	await(RDMA_CM_EVENT_DISCONNECTED);
-	rdma_disconnect(server);
-	await(RDMA_CM_EVENT_DISCONNECTED);
+	establish();
+	disconnect();
 }
 
 static void join_and_leave(enum rdma_cm_mc_join_flags flags)
