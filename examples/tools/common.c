@@ -1,29 +1,38 @@
 #include "common.h"
 #include "address.h"
+#include "capability.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <event2/dns.h>
 #include <event2/event.h>
+
+/* What finding and opening a device takes, at the most. */
+#define FILES_WANTED 8
+
+static const char *log_name;
+
+static const char no_permission[] =
+	"there is no permission on the devices in /dev/infiniband; ask for it, or be root";
+static const char more_files[] = "allow more open files (ulimit -n), or make -c smaller";
+static const char more_memory[] =
+	"allow more locked memory (ulimit -l), or make -c, -C or -S smaller";
 
 static const struct tool_advice common_advice[] = {
 	{ EVRDMA_STEP_NAME, 0,
 		"give a name that /etc/hosts or the name servers of /etc/resolv.conf know, or an "
 		"address" },
-	{ EVRDMA_STEP_NONE, EMFILE, "allow more open files (ulimit -n), or make -c smaller" },
+	{ EVRDMA_STEP_NONE, EMFILE, more_files },
 	{ EVRDMA_STEP_NONE, ENFILE, "the system has too many open files" },
-	{ EVRDMA_STEP_NONE, EACCES,
-		"there is no permission on the devices in /dev/infiniband: ask for it, or be "
-		"root" },
-	{ EVRDMA_STEP_NONE, EPERM,
-		"there is no permission on the devices in /dev/infiniband: ask for it, or be "
-		"root" },
-	{ EVRDMA_STEP_NONE, ENOMEM,
-		"allow more locked memory (ulimit -l), or make -c, -C or -S smaller" },
+	{ EVRDMA_STEP_DEVICE, EPERM, more_memory },
+	{ EVRDMA_STEP_NONE, EACCES, no_permission },
+	{ EVRDMA_STEP_NONE, EPERM, no_permission },
+	{ EVRDMA_STEP_NONE, ENOMEM, more_memory },
 	{ EVRDMA_STEP_NONE, ETIMEDOUT,
 		"see whether the other side is up and the network leads there, or wait longer "
 		"(-T)" },
@@ -83,14 +92,44 @@ void tool_fail(struct tool *tool, const char *format, ...)
 	tool_stop(tool);
 }
 
+static int few_files_left(void)
+{
+	int files[FILES_WANTED];
+	int n = 0;
+
+	while (n < FILES_WANTED && (files[n] = dup(STDERR_FILENO)) >= 0)
+		n++;
+	for (int i = 0; i < n; i++)
+		close(files[i]);
+	return n < FILES_WANTED;
+}
+
+/* What keeps the libraries from seeing a device; to them it is not there. */
+static const char *find_hindrance(const struct evrdma_error *error)
+{
+	if (error->err != ENODEV && error->err != ENOENT)
+		return NULL;
+	if (few_files_left())
+		return more_files;
+	return capability_denied() ? no_permission : NULL;
+}
+
+static const char *find_remedy(const struct evrdma_error *error, const struct tool_advice *advice)
+{
+	const char *remedy = find_hindrance(error);
+
+	if (remedy)
+		return remedy;
+	remedy = find_advice(advice, error);
+	return remedy ? remedy : find_advice(common_advice, error);
+}
+
 void tool_fail_error(struct tool *tool, const char *what, const struct evrdma_error *error,
 	const struct tool_advice *advice)
 {
 	char text[EVRDMA_ERROR_TEXT_MAX];
-	const char *remedy = find_advice(advice, error);
+	const char *remedy = find_remedy(error, advice);
 
-	if (!remedy)
-		remedy = find_advice(common_advice, error);
 	tool_fail(tool, "%s: %s%s%s", what, evrdma_error_text(error, text, sizeof(text)),
 		remedy ? "; " : "", remedy ? remedy : "");
 }
@@ -155,6 +194,13 @@ static int add_signal(struct tool *tool, struct event **event, int number)
 	return *event ? evsignal_add(*event, NULL) : -1;
 }
 
+/* libevent ends the program after an error; what else it has to say we say ourselves. */
+static void log_came(int severity, const char *text)
+{
+	if (severity == EVENT_LOG_ERR)
+		tool_complain(log_name, "event loop: %s; %s", text, more_files);
+}
+
 int tool_init(struct tool *tool, const char *name, tool_interrupted_cb cb, void *arg)
 {
 	memset(tool, 0, sizeof(*tool));
@@ -162,11 +208,12 @@ int tool_init(struct tool *tool, const char *name, tool_interrupted_cb cb, void 
 	tool->interrupted_cb = cb;
 	tool->arg = arg;
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	log_name = name;
+	event_set_log_callback(log_came);
 	tool->event_base = event_base_new();
 	if (!tool->event_base || add_signal(tool, &tool->signals[0], SIGINT) ||
 		add_signal(tool, &tool->signals[1], SIGTERM))
-		return tool_complain(name,
-			"cannot make an event loop; allow more open files (ulimit -n) and memory");
+		return tool_complain(name, "cannot make an event loop; %s", more_files);
 	return 0;
 }
 
@@ -181,12 +228,20 @@ void tool_fini(struct tool *tool)
 		event_base_free(tool->event_base);
 }
 
+static void base_failed(struct tool *tool, int err)
+{
+	const struct evrdma_error error = { .err = err, .cm_event = -1 };
+	const char *remedy = find_remedy(&error, NULL);
+
+	tool_fail(tool, "RDMA: %s%s%s", strerror(err), remedy ? "; " : "", remedy ? remedy : "");
+}
+
 struct evrdma_base *tool_add_base(struct tool *tool, const struct evrdma_base_options *options)
 {
 	struct evrdma_base *base = evrdma_base_new(tool->event_base, options);
 
 	if (!base) {
-		tool_fail_call(tool, "cannot use RDMA", EVRDMA_STEP_NONE, errno, NULL);
+		base_failed(tool, errno);
 		return NULL;
 	}
 	tool->bases[tool->n_bases++] = base;

@@ -6,6 +6,7 @@ EVR_TOOL_PAGES = man/ucmatose.1 man/mckey.1
 noinst_LTLIBRARIES += libevr_tools.la
 libevr_tools_la_SOURCES = \
 	examples/tools/address.c examples/tools/address.h \
+	examples/tools/capability.c examples/tools/capability.h \
 	examples/tools/common.c examples/tools/common.h \
 	examples/tools/pattern.c examples/tools/pattern.h
 

@@ -269,11 +269,8 @@ static void fill_dgram_options(const struct mckey *test, struct evrdma_dgram_opt
 	dgram->flags = options->no_loopback ? EVRDMA_DGRAM_OPT_NO_LOOPBACK : 0;
 }
 
-/* A raw GID leads to no device: that is the one of the local address. */
-static int open_node(struct mckey *test, struct mckey_node *node)
+static int make_node(struct mckey *test, struct mckey_node *node)
 {
-	const struct sockaddr *src = (struct sockaddr *)&test->local.addr;
-	const struct sockaddr *dst = (struct sockaddr *)&test->remote.addr;
 	struct evrdma_dgram_options options;
 
 	fill_dgram_options(test, &options);
@@ -281,24 +278,36 @@ static int open_node(struct mckey *test, struct mckey_node *node)
 	node->number = (uint32_t)(node - test->nodes);
 	evutil_secure_rng_get_bytes(&node->sender, sizeof(node->sender));
 	node->dgram = evrdma_dgram_new(test->base, &options);
-	if (!node->dgram)
-		return -errno;
+	if (!node->dgram) {
+		mckey_fail_call(test, EVRDMA_STEP_DEVICE, errno);
+		return -1;
+	}
 	evrdma_dgram_setcb(node->dgram, message_came, dgram_event, node);
-	return evrdma_dgram_open(
+	return 0;
+}
+
+/* A raw GID leads to no device: that is the one of the local address. */
+static int open_node(struct mckey *test, struct mckey_node *node)
+{
+	const struct sockaddr *src = (struct sockaddr *)&test->local.addr;
+	const struct sockaddr *dst = (struct sockaddr *)&test->remote.addr;
+	int ret = evrdma_dgram_open(
 		node->dgram, test->options.bind ? src : NULL, test->options.raw_gid ? NULL : dst);
+
+	if (ret)
+		mckey_fail_call(test, EVRDMA_STEP_ADDR, -ret);
+	return ret;
 }
 
 static void join_all(void *arg)
 {
 	struct mckey *test = arg;
-	int ret = 0;
 
 	puts("mckey: joining");
 	start_timer(test, test->options.timeout_s);
-	for (long i = 0; !ret && i < test->options.connections; i++)
-		ret = open_node(test, &test->nodes[i]);
-	if (ret)
-		mckey_fail_call(test, EVRDMA_STEP_ADDR, -ret);
+	for (long i = 0; i < test->options.connections; i++)
+		if (make_node(test, &test->nodes[i]) || open_node(test, &test->nodes[i]))
+			return;
 }
 
 static void find_group(void *arg)

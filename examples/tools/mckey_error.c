@@ -1,5 +1,6 @@
 /* What mckey knows of the causes of errors, and of what to do about them. */
 #include "mckey.h"
+#include "capability.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,6 +16,9 @@ static const struct tool_advice advice[] = {
 	{ EVRDMA_STEP_JOIN, 0, "see whether the device is up and knows multicast (rdma link)" },
 	{ EVRDMA_STEP_NONE, 0, NULL },
 };
+
+static const char no_assigned_groups[] =
+	"only InfiniBand assigns groups (-M 0, -m 0.0.0.0); give a group's address";
 
 static int is_assigned(const struct mckey *test)
 {
@@ -33,7 +37,7 @@ static int is_assigned(const struct mckey *test)
 static const char *missing_for_join(const struct mckey *test)
 {
 	if (is_assigned(test))
-		return "only InfiniBand assigns groups (-M 0, -m 0.0.0.0); give a group's address";
+		return no_assigned_groups;
 	if (test->options.raw_gid)
 		return "only InfiniBand joins a group by its GID (-M); use -m";
 	if (test->remote.addr.ss_family == AF_INET6)
@@ -41,19 +45,41 @@ static const char *missing_for_join(const struct mckey *test)
 	return NULL;
 }
 
+static int is_iwarp(const struct mckey *test)
+{
+	const struct mckey_node *node = test->nodes;
+
+	return node->dgram && capability_is_iwarp(evrdma_dgram_get_cm_id(node->dgram));
+}
+
+static const char *missing_for_device(const struct mckey *test)
+{
+	if (is_iwarp(test))
+		return "an iWARP device has no datagrams; use an InfiniBand or RoCE device";
+	if (test->options.no_loopback)
+		return "this device cannot block the loop-back of multicast (-l); leave -l out";
+	return NULL;
+}
+
+static const char *missing_for_address(const struct mckey *test)
+{
+	if (test->options.port_space == RDMA_PS_IPOIB)
+		return "only InfiniBand has the IPoIB port space (-p 0x0002); leave -p out";
+	return is_assigned(test) ? no_assigned_groups : NULL;
+}
+
 /* What these options need, and the device has not; NULL when that is not the cause. */
 static const char *missing_capability(const struct mckey *test, const struct evrdma_error *error)
 {
 	int unsupported = error->err == EOPNOTSUPP;
 
-	if (test->options.port_space == RDMA_PS_IPOIB && error->step == EVRDMA_STEP_ADDR &&
-		(unsupported || error->err == EINVAL))
-		return "only InfiniBand has the IPoIB port space (-p 0x0002); leave -p out";
-	if (test->options.no_loopback && error->step == EVRDMA_STEP_DEVICE && unsupported)
-		return "this device cannot block the loop-back of multicast (-l); leave -l out";
-	if (error->step == EVRDMA_STEP_JOIN && (unsupported || error->err == EINVAL))
-		return missing_for_join(test);
-	return NULL;
+	if (error->step == EVRDMA_STEP_DEVICE && unsupported)
+		return missing_for_device(test);
+	if (!unsupported && error->err != EINVAL)
+		return NULL;
+	if (error->step == EVRDMA_STEP_ADDR)
+		return missing_for_address(test);
+	return error->step == EVRDMA_STEP_JOIN ? missing_for_join(test) : NULL;
 }
 
 void mckey_fail_error(struct mckey *test, const struct evrdma_error *error)

@@ -31,7 +31,7 @@ static int read_value(struct mckey_options *options, int option, const char *arg
 {
 	const struct tool_number numbers[] = {
 		{ 'c', 10, 1, 32767, &options->connections },
-		{ 'C', 10, 0, 1000000, &options->messages },
+		{ 'C', 10, 0, 65536, &options->messages },
 		{ 'S', 10, 0, 1 << 16, &options->size_bytes },
 		{ 'p', 0, 0, 0xffff, &options->port_space },
 		{ 'T', 10, 1, 86400, &options->timeout_s },

@@ -12,7 +12,9 @@
 
 #include <rdma/rdma_cma.h>
 
+/* Of one connection: so many sends at once, and not much more memory. */
 #define SENDS_AT_ONCE 64
+#define SENDS_AT_ONCE_BYTES (256 * 1024)
 #define CQ_ENTRIES_MIN 4096
 
 int ucmatose_is_server(const struct ucmatose *test)
@@ -73,6 +75,7 @@ static int rejected_by_ours(const struct ucmatose_node *node, struct ucmatose_he
 static void node_failed(struct ucmatose_node *node, const struct evrdma_error *error)
 {
 	struct ucmatose *test = node->test;
+	const char *missing = ucmatose_missing_at(test, evrdma_conn_get_cm_id(node->conn));
 	struct ucmatose_hello hello;
 
 	if (test->tool.stopping)
@@ -80,7 +83,9 @@ static void node_failed(struct ucmatose_node *node, const struct evrdma_error *e
 	if (error->cm_event >= 0)
 		printf("cmatose: event: %s, error: %d\n",
 			rdma_event_str((enum rdma_cm_event_type)error->cm_event), error->cm_status);
-	if (!ucmatose_is_server(test) && rejected_by_ours(node, &hello))
+	if (missing)
+		tool_fail(&test->tool, "%s: %s", ucmatose_peer_text(test), missing);
+	else if (!ucmatose_is_server(test) && rejected_by_ours(node, &hello))
 		tool_fail(&test->tool,
 			"%s: the server runs with -c %u -C %u -S %u; give both the same",
 			ucmatose_peer_text(test), be32toh(hello.connections),
@@ -127,16 +132,24 @@ static void conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
 	}
 }
 
+static uint32_t sends_at_once(const struct ucmatose_options *options)
+{
+	long sends = options->size_bytes ? SENDS_AT_ONCE_BYTES / options->size_bytes : 1;
+
+	if (sends > SENDS_AT_ONCE)
+		sends = SENDS_AT_ONCE;
+	return sends > 1 ? (uint32_t)sends : 1;
+}
+
 static void fill_conn_options(const struct ucmatose *test, struct evrdma_conn_options *conn)
 {
 	const struct ucmatose_options *options = &test->options;
-	long depth = options->messages ? options->messages : 1;
 
 	evrdma_conn_options_init(conn);
 	conn->connect_timeout_ms = (int)options->timeout_s * 1000;
 	conn->drain_timeout_ms = (int)options->timeout_s * 1000;
-	conn->send_depth = (uint32_t)(depth < SENDS_AT_ONCE ? depth : SENDS_AT_ONCE);
-	conn->recv_depth = (uint32_t)depth;
+	conn->send_depth = sends_at_once(options);
+	conn->recv_depth = options->messages ? (uint32_t)options->messages : 1;
 	conn->recv_pool = test->pool;
 	conn->port_space = options->port_space;
 	conn->tos = ucmatose_is_server(test) ? -1 : (int)options->tos;
@@ -233,16 +246,21 @@ static void start_listening(void *arg)
 {
 	struct ucmatose *test = arg;
 	struct evrdma_listener_options options;
+	const char *missing;
 
 	evrdma_listener_options_init(&options);
 	options.port_space = test->options.port_space;
 	options.ack_timeout = (int)test->options.ack_timeout;
 	test->listener = evrdma_listener_new(
 		test->base, (struct sockaddr *)&test->local.addr, &options, request_came, test);
-	if (test->listener)
-		evrdma_listener_set_event_cb(test->listener, listener_event);
-	else
+	if (!test->listener) {
 		listen_failed(test, errno);
+		return;
+	}
+	evrdma_listener_set_event_cb(test->listener, listener_event);
+	missing = ucmatose_missing_at(test, evrdma_listener_get_cm_id(test->listener));
+	if (missing)
+		tool_fail(&test->tool, "%s", missing);
 }
 
 /* --- the client ----------------------------------------------------------------------------- */
@@ -376,10 +394,15 @@ static int make_memory(struct ucmatose *test)
 
 static void start(struct ucmatose *test)
 {
+	const char *missing;
+
 	ucmatose_begin(test);
 	if (make_bases(test) || make_memory(test))
 		return;
-	if (ucmatose_is_server(test))
+	missing = ucmatose_missing_here(test);
+	if (missing)
+		tool_fail(&test->tool, "%s", missing);
+	else if (ucmatose_is_server(test))
 		start_server(test);
 	else
 		start_client(test);

@@ -11,6 +11,8 @@
 
 #define UCMATOSE "ucmatose"
 
+struct rdma_cm_id;
+
 struct ucmatose_options {
 	const char *server; /* NULL: be the server */
 	const char *bind;
@@ -83,6 +85,13 @@ int ucmatose_read_options(struct ucmatose_options *options, int argc, char **arg
 /* tool_fail_error() and tool_fail_call() with what is known here of causes and remedies. */
 void ucmatose_fail_error(struct ucmatose *test, const char *what, const struct evrdma_error *error);
 void ucmatose_fail_call(struct ucmatose *test, const char *what, enum evrdma_step step, int err);
+
+/*
+ * Returns what these options need and no device here has, or the device of an id has not. NULL when
+ * nothing is missing, or it cannot be told.
+ */
+const char *ucmatose_missing_here(const struct ucmatose *test);
+const char *ucmatose_missing_at(const struct ucmatose *test, const struct rdma_cm_id *id);
 
 void ucmatose_make_hello(
 	const struct ucmatose *test, uint32_t connection, struct ucmatose_hello *hello);

@@ -57,7 +57,7 @@ static int read_value(struct ucmatose_options *options, int option, const char *
 	const struct tool_number numbers[] = {
 		{ 'p', 10, 1, 65535, &options->port },
 		{ 'c', 10, 1, 32767, &options->connections },
-		{ 'C', 10, 0, 1000000, &options->messages },
+		{ 'C', 10, 0, 65536, &options->messages },
 		{ 'S', 10, 0, 1 << 30, &options->size_bytes },
 		{ 't', 0, 0, 255, &options->tos },
 		{ 'a', 0, 0, 31, &options->ack_timeout },

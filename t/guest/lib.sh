@@ -76,6 +76,8 @@ dev_up() {
 	EVR_DEV=${2:-${1}0} EVR_NETDEV=evr$1
 	EVR_IP4=192.168.77.1 EVR_IP6=fd77:77::1
 	export EVR_DEV EVR_NETDEV EVR_IP4 EVR_IP6
+	# siw counts what root has locked, too.
+	prlimit --pid $$ --memlock=unlimited 2>/dev/null || :
 	if [ -n "${EVR_IN_GUEST:-}" ]; then
 		dev_make "$1"
 	else

@@ -24,3 +24,7 @@ GUEST_TESTS += t/interop/removal.sh:rxe t/interop/removal.sh:siw
 endif
 endif
 EXTRA_DIST += t/interop/dropin.sh t/interop/fields.sh t/interop/join_ex.sh t/interop/removal.sh
+
+# What our tools say when something is wrong.
+GUEST_TESTS += t/interop/tool_errors.sh:rxe t/interop/tool_errors.sh:siw
+EXTRA_DIST += t/interop/tool_errors.sh

@@ -69,7 +69,7 @@ for tool in ucmatose mckey; do
 		refuses "$tool refuses -c '$bad'" "-c $bad: not a number" $tool -m 239.0.0.1 -c "$bad"
 	done
 	refuses "$tool names the range of -c" "from 1 to 32767" $tool -m 239.0.0.1 -c 0
-	refuses "$tool refuses a number past its range" "out of range" $tool -m 239.0.0.1 -C 1000001
+	refuses "$tool refuses a number past its range" "out of range" $tool -m 239.0.0.1 -C 65537
 	refuses "$tool refuses a number past every range" "out of range" \
 		$tool -m 239.0.0.1 -S 99999999999999999999
 	refuses "$tool refuses a deadline of nothing" "-T 0: out of range" $tool -m 239.0.0.1 -T 0

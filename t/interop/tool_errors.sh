@@ -1,0 +1,293 @@
+#!/bin/sh
+# tool_errors.sh rxe|siw: what our tools say when something is wrong: one line on stderr that says
+# what failed and what to do, and a status that is not 0.
+. "$top_srcdir/t/guest/lib.sh"
+
+kind=$1
+bin=$top_builddir/examples/tools/.libs
+export LD_LIBRARY_PATH="$top_builddir/.libs"
+tmp=$(mktemp -d)
+out=$tmp/stdout
+err=$tmp/stderr
+
+# run TOOL ARGUMENT...: leaves the status and the time it took.
+run() {
+	tool=$1
+	shift
+	since=$(date +%s)
+	timeout 60 $as "$bin/$tool" "$@" >"$out" 2>"$err"
+	status=$?
+	took_s=$(($(date +%s) - since))
+}
+
+show() {
+	echo "status $status after $took_s s"
+	cat "$out" "$err"
+}
+
+# What libibverbs itself writes about a low limit is not ours.
+one_line() { [ "$(grep -cv '^libibverbs: \|^    This will' "$err")" -eq 1 ]; }
+
+said() { one_line && grep -qF -e "$1" "$err"; }
+
+# fails TEXT TOOL ARGUMENT...
+fails() {
+	text=$1
+	shift
+	run "$@"
+	show
+	[ "$status" -eq 1 ] && said "$text" && ! grep -q usage "$out" "$err"
+}
+
+# says NAME TEXT TOOL ARGUMENT...: one cell.
+says() {
+	name=$1
+	shift
+	cell "$kind: $name" fails "$@"
+}
+
+# start NAME TOOL ARGUMENT...: in the background, as $pid; its output goes to $tmp/NAME.*.
+start() {
+	name=$1 tool=$2
+	shift 2
+	"$bin/$tool" "$@" >"$tmp/$name.out" 2>"$tmp/$name.err" &
+	pid=$!
+}
+
+has_said() { grep -qF -e "$2" "$tmp/$1.out" "$tmp/$1.err"; }
+is_gone() { ! kill -0 "$1" 2>/dev/null || grep -q '^State:.*Z' "/proc/$1/status"; }
+
+# ended PID STATUS SECONDS
+ended() {
+	wait_until "$3" is_gone "$1" || {
+		echo "process $1 is still there"
+		kill -9 "$1"
+		return 1
+	}
+	wait "$1"
+	status=$?
+	[ $status -eq "$2" ] || {
+		echo "status $status, not $2"
+		return 1
+	}
+}
+
+told() {
+	cat "$tmp/$1.out" "$tmp/$1.err"
+	[ "$(wc -l <"$tmp/$1.err")" -eq 1 ] && has_said "$1" "$2"
+}
+
+# --- addresses and names -------------------------------------------------------
+
+addresses() {
+	says "a server that is not there" "a server is running there" ucmatose -s "$EVR_IP4" -p 7999
+	says "an unknown host" "nosuch.invalid: looking up the name" \
+		ucmatose -s nosuch.invalid -T 2
+	says "an unknown host to bind to" "/etc/resolv.conf" ucmatose -b nosuch.invalid -T 2
+	says "an unknown group" "looking up the name" mckey -m nosuch.invalid -T 2
+	says "no route" "an RDMA device has or leads to" ucmatose -s 203.0.113.1 -T 3
+	says "an address of another machine to listen on" "no address of this machine" \
+		ucmatose -b 203.0.113.1
+	says "an address of another machine to connect from" "give -b an address" \
+		ucmatose -s "$EVR_IP4" -b 203.0.113.1
+	says "a name where -f wants an address" "the format that -f names" \
+		ucmatose -f ip -s localhost
+	says "an IPv4 address where -f wants IPv6" "the format that -f names" \
+		ucmatose -f ipv6 -s "$EVR_IP4"
+}
+
+port_in_use() {
+	start holder ucmatose -b "$EVR_IP4" -p 7998
+	wait_listener 7998
+	says "a port in use" "choose one with -p" ucmatose -b "$EVR_IP4" -p 7998
+	says "a port in use on another address" "choose one with -p" ucmatose -p 7998
+	kill $pid
+	cell "$kind: a server that is ended says what is missing" ended $pid 1 20
+	cell "$kind: that server says so in one line" told holder "interrupted: 0 of 1 connections made"
+}
+
+# --- a peer that never answers ---------------------------------------------------
+
+# A netdev that swallows everything, with a device on it.
+silence_up() {
+	ip link add evrsilent type dummy && ip addr add 198.51.100.1/24 dev evrsilent &&
+		ip link set evrsilent up && rdma link add silent0 type "$kind" netdev evrsilent &&
+		wait_until 5 is_active silent0
+}
+
+silence_down() {
+	rdma link delete silent0
+	ip link delete evrsilent
+}
+
+within() {
+	low=$1 high=$2
+	shift 2
+	fails "$@" && [ "$took_s" -ge "$low" ] && [ "$took_s" -le "$high" ]
+}
+
+# siw connects its TCP socket before it answers, whatever the deadline is: there TCP has to give up.
+silent_peer() {
+	cell "$kind: a device whose peers never answer" silence_up
+	case $kind in
+	siw)
+		syn_retries=$(cat /proc/sys/net/ipv4/tcp_syn_retries)
+		echo 1 >/proc/sys/net/ipv4/tcp_syn_retries
+		cell "$kind: a silent peer, when TCP gives up" within 1 20 "Connection timed out" \
+			ucmatose -s 198.51.100.2 -T 2
+		echo "$syn_retries" >/proc/sys/net/ipv4/tcp_syn_retries
+		;;
+	*)
+		cell "$kind: a silent peer, after -T 2" within 1 6 "wait longer (-T)" \
+			ucmatose -s 198.51.100.2 -T 2
+		cell "$kind: a silent peer, after 10 seconds" within 9 20 "Connection timed out" \
+			ucmatose -s 198.51.100.2 -c 4
+		;;
+	esac
+	silence_down
+}
+
+# --- a peer that goes away -------------------------------------------------------
+
+# A transfer that cannot end, since one side is stopped. Sets server and client.
+stalled() {
+	start server ucmatose -b "$EVR_IP4" -p "$1" -C 2000 -S 16384
+	server=$pid
+	wait_listener "$1"
+	start client ucmatose -s "$EVR_IP4" -p "$1" -C 2000 -S 16384
+	client=$pid
+	wait_until 20 has_said "$2" "$3"
+}
+
+killed_server() {
+	stalled 7001 server "completing sends"
+	kill -STOP "$server"
+	cell "$kind: a client waits for a server that stands still" kill -0 "$client"
+	kill -9 "$server"
+	wait "$server" 2>/dev/null
+	cell "$kind: a client whose server is killed in mid-transfer fails" ended "$client" 1 20
+	cell "$kind: that client says so in one line" told client "of 2000 messages"
+}
+
+killed_client() {
+	stalled 7002 client "receiving data transfers"
+	kill -STOP "$client"
+	kill -9 "$client"
+	wait "$client" 2>/dev/null
+	cell "$kind: a server whose client is killed in mid-transfer fails" ended "$server" 1 20
+	cell "$kind: the server of a killed client says so in one line" told server "client: "
+}
+
+# The server has its only client, which stands still, when another one comes.
+one_too_many() {
+	stalled 7003 client "receiving data transfers"
+	kill -STOP "$client"
+	says "a client too many is refused" "a server is running there" \
+		ucmatose -s "$EVR_IP4" -p 7003 -C 2000 -S 16384
+	cell "$kind: the server says that it fails the request" \
+		has_said server "cmatose: failing connection request"
+	kill -CONT "$client"
+	cell "$kind: the first client is served all the same" ended "$client" 0 40
+	cell "$kind: and the server ends well" ended "$server" 0 20
+}
+
+other_options() {
+	start server ucmatose -b "$EVR_IP4" -p 7004 -c 2 -C 20 -S 200
+	wait_listener 7004
+	says "a client with other options" "the server runs with -c 2 -C 20 -S 200" \
+		ucmatose -s "$EVR_IP4" -p 7004
+	cell "$kind: the server waits for another" kill -0 $pid
+	kill -INT $pid
+	cell "$kind: and ends when it is interrupted" ended $pid 1 20
+}
+
+# --- limits and permissions ------------------------------------------------------
+
+# as_nobody TOOL ARGUMENT...: without the rights that a limit does not hold for.
+nobody="setpriv --reuid 65534 --regid 65534 --clear-groups"
+
+few_files() {
+	as="prlimit --nofile=$1:$1"
+	fails "ulimit -n" ucmatose -s "$EVR_IP4"
+}
+
+limits() {
+	as="prlimit --memlock=65536:65536 $nobody"
+	says "too little locked memory" "ulimit -l" ucmatose -b "$EVR_IP4" -s "$EVR_IP4" -p 7999
+	as="prlimit --memlock=0:0 $nobody"
+	says "no locked memory at all" "ulimit -l" ucmatose -s "$EVR_IP4" -p 7999
+	as=
+	# From what the loop itself needs to what the last descriptor is for.
+	for files in 5 6 7 8 9 10; do cell "$kind: at most $files open files" few_files $files; done
+	as=
+	says "more messages at once than there may be" "make -C smaller" \
+		ucmatose -s "$EVR_IP4" -p 7999 -C 65536 -S 1
+}
+
+permissions() {
+	as=$nobody
+	says "a port for root only" "choose another with -p" ucmatose -b "$EVR_IP4" -p 80
+	chmod 600 /dev/infiniband/uverbs*
+	says "no permission on the device, for a client" "no permission" ucmatose -s "$EVR_IP4"
+	says "no permission on the device, for a server" "no permission" ucmatose -b "$EVR_IP4"
+	chmod 666 /dev/infiniband/uverbs*
+	chmod 600 /dev/infiniband/rdma_cm
+	says "no permission on the CM's device" "no permission" ucmatose -s "$EVR_IP4"
+	chmod 666 /dev/infiniband/rdma_cm
+	as=
+}
+
+# --- what only InfiniBand has ----------------------------------------------------
+
+infiniband_only() {
+	says "-f gid for a client" "(AF_IB) need an InfiniBand device" ucmatose -f gid -s fe80::1
+	says "-f gid for a server" "(AF_IB) need an InfiniBand device" ucmatose -f gid
+	says "mckey -p 0x0002" "only InfiniBand has the IPoIB port space" \
+		mckey -m 239.0.0.1 -b "$EVR_IP4" -p 0x0002
+	says "mckey -p 0x0002, unbound" "only InfiniBand has the IPoIB port space" \
+		mckey -m 239.0.0.1 -p 0x0002
+	case $kind in
+	siw) iwarp ;;
+	*) roce ;;
+	esac
+}
+
+roce() {
+	says "mckey -m 0.0.0.0" "only InfiniBand assigns groups" mckey -m 0.0.0.0 -b "$EVR_IP4"
+	says "mckey -M 0" "only InfiniBand assigns groups" mckey -M 0 -b "$EVR_IP4"
+	says "mckey -M" "only InfiniBand joins a group by its GID" mckey -M ff12::1 -b "$EVR_IP4"
+	says "an IPv6 group" "joins no IPv6 groups" mckey -m ff12::1 -b "$EVR_IP6"
+	says "mckey -l" "cannot block the loop-back" mckey -m 239.0.0.1 -b "$EVR_IP4" -l
+	says "an address that is no group" "the address of a multicast group" \
+		mckey -m "$EVR_IP4" -b "$EVR_IP4"
+	says "a message larger than the MTU" "larger than the MTU" \
+		mckey -m 239.0.0.1 -b "$EVR_IP4" -S 5000
+	start receiver mckey -m 239.0.0.1 -b "$EVR_IP4"
+	wait_until 20 has_said receiver "receiving data transfers"
+	kill -INT $pid
+	cell "$kind: a receiver that is interrupted" ended $pid 1 20
+	cell "$kind: says what is missing" told receiver "0 of 10 messages received"
+}
+
+iwarp() {
+	says "-P ib for a client" "the port space of -P ib" ucmatose -P ib -s "$EVR_IP4"
+	says "-P ib for a server" "the port space of -P ib" ucmatose -P ib
+	says "mckey" "an iWARP device has no datagrams" mckey -m 239.0.0.1 -b "$EVR_IP4"
+}
+
+as=
+dev_up "$kind"
+addresses
+port_in_use
+silent_peer
+killed_server
+killed_client
+one_too_many
+other_options
+limits
+# These change the machine's own files.
+[ -z "${EVR_IN_GUEST:-}" ] || permissions
+infiniband_only
+dev_down
+rm -rf "$tmp"
+done_testing
