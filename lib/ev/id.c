@@ -32,7 +32,8 @@ struct evrdma_id {
 	struct operation operations[SLOT_COUNT];
 	struct event deadline; /* of the main operation */
 	bool accepted_now;     /* the accept of a datagram id, which no event answers */
-	bool left_now;         /* the group that is being joined */
+	struct sockaddr_storage joining;
+	bool left_now; /* the group that is being joined */
 };
 
 static struct evrdma_id *of_cmid(struct evr_cmid *cmid)
@@ -360,6 +361,11 @@ int evrdma_id_reject(struct evrdma_id *id, const void *data, size_t len)
 	return ret ? ret : result(rdma_reject(id->cmid.cm, data, (uint8_t)len));
 }
 
+static bool is_joining(const struct evrdma_id *id, const struct sockaddr_storage *addr)
+{
+	return id->operations[SLOT_JOIN].under_way && !memcmp(&id->joining, addr, sizeof(*addr));
+}
+
 int evrdma_id_leave(struct evrdma_id *id, const struct sockaddr *addr)
 {
 	struct sockaddr_storage copy;
@@ -370,7 +376,7 @@ int evrdma_id_leave(struct evrdma_id *id, const struct sockaddr *addr)
 	ret = addr ? evr_addr_copy(&copy, addr) : -EINVAL;
 	if (!ret)
 		ret = result(rdma_leave_multicast(id->cmid.cm, (struct sockaddr *)&copy));
-	if (ret || !id->operations[SLOT_JOIN].under_way)
+	if (ret || !is_joining(id, &copy))
 		return ret;
 	id->left_now = true;
 	evr_obj_work(&id->obj);
@@ -451,16 +457,15 @@ int evrdma_id_accept(struct evrdma_id *id, const struct rdma_conn_param *param, 
 int evrdma_id_join(struct evrdma_id *id, const struct sockaddr *addr, uint32_t join_flags,
 	evrdma_id_done_cb cb, void *arg)
 {
-	struct sockaddr_storage copy;
 	struct rdma_cm_join_mc_attr_ex attr = {
 		.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
 		.join_flags = join_flags,
-		.addr = (struct sockaddr *)&copy,
+		.addr = (struct sockaddr *)&id->joining,
 	};
 	int ret = addr ? begin(id, SLOT_JOIN, EVRDMA_STEP_JOIN, cb, arg) : -EINVAL;
 
 	if (!ret)
-		ret = evr_addr_copy(&copy, addr);
+		ret = evr_addr_copy(&id->joining, addr);
 	return ret ? ret
 		   : begun(id, SLOT_JOIN, rdma_join_multicast_ex(id->cmid.cm, &attr, NULL), 0);
 }

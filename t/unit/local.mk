@@ -51,4 +51,11 @@ t_unit_fake_ev_t_SOURCES = t/unit/fake_ev.c $(EVR_FAKE_MAIN)
 t_unit_fake_ev_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_fake_ev_t_LDADD = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS) $(CHECK_LIBS)
 
+EVR_EV_LOOP = t/unit/ev_loop.h t/unit/ev_loop.c $(EVR_FAKE_MAIN)
+EVR_EV_LIBS = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS) $(CHECK_LIBS)
+EVR_UNIT_TESTS += t/unit/ev_id.t
+t_unit_ev_id_t_SOURCES = t/unit/ev_id.c $(EVR_EV_LOOP)
+t_unit_ev_id_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_ev_id_t_LDADD = $(EVR_EV_LIBS)
+
 include t/unit/cm.mk
