@@ -15,93 +15,34 @@
 
 enum { MESSAGE_BYTES = 4096, BUFFERS = 64 };
 
-/* A connection, and the messages that came before it was established, when nothing can be sent. */
-struct peer {
-	struct evrdma_pool *pool;
-	int connected;
-	unsigned early_count;
-	struct {
-		struct evrdma_buf *buf;
-		size_t len;
-	} early[BUFFERS];
-};
-
-static void echo(struct evrdma_conn *conn, struct evrdma_buf *buf, size_t len)
+static void on_recv(struct evrdma_conn *conn, const struct evrdma_recv *recv, void *arg)
 {
-	if (evrdma_conn_send(conn, buf, len, NULL, NULL))
+	if (evrdma_conn_send(conn, recv->buf, recv->len, NULL, NULL))
 		evrdma_conn_close(conn);
 }
 
-static void on_recv(struct evrdma_conn *conn, const struct evrdma_recv *recv, void *arg)
-{
-	struct peer *peer = arg;
-
-	if (peer->connected) {
-		echo(conn, recv->buf, recv->len);
-	} else {
-		peer->early[peer->early_count].buf = evrdma_buf_ref(recv->buf);
-		peer->early[peer->early_count++].len = recv->len;
-	}
-}
-
-static void on_connected(struct evrdma_conn *conn, struct peer *peer)
-{
-	unsigned i;
-
-	peer->connected = 1;
-	for (i = 0; i < peer->early_count; i++) {
-		echo(conn, peer->early[i].buf, peer->early[i].len);
-		evrdma_buf_unref(peer->early[i].buf);
-	}
-	peer->early_count = 0;
-}
-
-static void free_peer(struct peer *peer)
-{
-	while (peer->early_count)
-		evrdma_buf_unref(peer->early[--peer->early_count].buf);
-	evrdma_pool_free(peer->pool);
-	free(peer);
-}
-
 static void on_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
-	const struct evrdma_error *error, void *arg)
+	const struct evrdma_error *error, void *pool)
 {
 	char text[EVRDMA_ERROR_TEXT_MAX];
 
-	if (event == EVRDMA_CONN_CONNECTED)
-		on_connected(conn, arg);
 	if (event == EVRDMA_CONN_ERROR)
 		fprintf(stderr, "echo: %s\n", evrdma_error_text(error, text, sizeof(text)));
 	if (event == EVRDMA_CONN_ERROR || event == EVRDMA_CONN_DISCONNECTED)
 		evrdma_conn_close(conn);
 	if (event == EVRDMA_CONN_CLOSED)
-		free_peer(arg);
-}
-
-static struct peer *make_peer(struct evrdma_base *base)
-{
-	struct peer *peer = calloc(1, sizeof(*peer));
-
-	if (!peer)
-		return NULL;
-	peer->pool = evrdma_pool_new(base, MESSAGE_BYTES, BUFFERS);
-	if (!peer->pool) {
-		free(peer);
-		return NULL;
-	}
-	return peer;
+		evrdma_pool_free(pool);
 }
 
 /* 0, or why the request is still pending. */
-static int accept_request(struct evrdma_request *request, struct peer *peer)
+static int accept_request(struct evrdma_request *request, struct evrdma_pool *pool)
 {
 	struct evrdma_conn_options options;
 	struct evrdma_conn *conn;
 	int ret;
 
 	evrdma_conn_options_init(&options);
-	options.recv_pool = peer->pool;
+	options.recv_pool = pool;
 	options.recv_depth = BUFFERS;
 	options.send_depth = BUFFERS;
 	conn = evrdma_conn_new(evrdma_request_get_base(request), &options);
@@ -111,20 +52,20 @@ static int accept_request(struct evrdma_request *request, struct peer *peer)
 	if (ret)
 		evrdma_conn_close(conn);
 	else
-		evrdma_conn_setcb(conn, on_recv, on_event, peer);
+		evrdma_conn_setcb(conn, on_recv, on_event, pool);
 	return ret;
 }
 
 static void on_request(
 	struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
 {
-	struct peer *peer = make_peer(evrdma_request_get_base(request));
+	struct evrdma_base *base = evrdma_request_get_base(request);
+	struct evrdma_pool *pool = evrdma_pool_new(base, MESSAGE_BYTES, BUFFERS);
 
-	if (peer && accept_request(request, peer) == 0)
+	if (pool && accept_request(request, pool) == 0)
 		return;
 	evrdma_request_reject(request, NULL, 0);
-	if (peer)
-		free_peer(peer);
+	evrdma_pool_free(pool);
 }
 
 /* What ends the server: a signal, whose event keeps the loop going like any other. */
