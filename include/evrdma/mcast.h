@@ -25,8 +25,8 @@ enum evrdma_mcast_event {
 	EVRDMA_MCAST_JOINED,
 	/* Could not join, or is a member no more; the error says why. Comes once at most. */
 	EVRDMA_MCAST_ERROR,
-	/* The last callback: evrdma_mcast_close() was called, or the endpoint was closed or broke. The
-	   membership is freed when the callback returns. */
+	/* The last callback, after evrdma_mcast_close() or after the endpoint was closed or broke:
+	   the membership is freed when it returns. */
 	EVRDMA_MCAST_CLOSED
 };
 
