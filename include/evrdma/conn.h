@@ -159,7 +159,8 @@ int evrdma_conn_recv(struct evrdma_conn *conn, struct evrdma_buf *buf);
 
 /*
  * Sends the first len bytes of buf. cb may be NULL. Sends made in one turn of the loop go to the
- * device together, at its end.
+ * device together, at its end. On iWARP, whose accepting side must not speak first (RFC 5044), the
+ * first sends of an accepted connection wait for the peer's first message, 100 ms at most.
  * Returns 0; -EAGAIN when send_depth sends are under way (WRITABLE follows); -ENOTCONN before
  * CONNECTED and after the end; -EMSGSIZE when len is more than the buffer. Since 0.1.
  */

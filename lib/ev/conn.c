@@ -153,6 +153,8 @@ static void on_received(struct evr_qp *qp, const struct evrdma_recv *recv)
 
 	if (conn->state == EVR_CONN_SETUP && !recv->err)
 		evr_conn_established_by_data(conn);
+	if (!recv->err)
+		evr_qp_release_sends(qp);
 	if (conn->recv_cb)
 		conn->recv_cb(conn, recv, conn->arg);
 }
@@ -204,6 +206,13 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 
 	conn->target_count = 0;
 	fail_errno(conn, ETIMEDOUT, conn->step);
+}
+
+static void on_hold_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct evrdma_conn *conn = arg;
+
+	evr_qp_release_sends(&conn->qp);
 }
 
 /* Ends the wait for the answer to a disconnect, for the reason of a flush, or for a drain. */
@@ -387,6 +396,7 @@ struct evrdma_conn *evrdma_conn_new(
 	conn->cmid.owner = &conn->obj;
 	conn->cmid.ops = &evr_conn_cmid_ops;
 	evtimer_assign(&conn->deadline, base->event_base, on_deadline, conn);
+	evtimer_assign(&conn->hold_timer, base->event_base, on_hold_timer, conn);
 	evtimer_assign(&conn->drain_timer, base->event_base, on_drain_timer, conn);
 	return conn;
 }

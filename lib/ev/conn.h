@@ -23,6 +23,8 @@
 
 enum {
 	EVR_CONN_PRIVATE_DATA_MAX = 255,
+	/* How long an iWARP connection that was accepted waits for its peer to speak first. */
+	EVR_CONN_HOLD_MS = 100,
 };
 
 enum evr_conn_state {
@@ -71,6 +73,7 @@ struct evrdma_conn {
 	bool disconnecting;
 	bool drain_over;
 	struct event deadline;
+	struct event hold_timer;
 	struct event drain_timer;
 
 	struct evr_lookup *lookup;

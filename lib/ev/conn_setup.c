@@ -19,6 +19,7 @@ static void go_on(struct evrdma_conn *conn, enum evr_conn_next next)
 void evr_conn_stop_setup(struct evrdma_conn *conn)
 {
 	event_del(&conn->deadline);
+	event_del(&conn->hold_timer);
 	evr_lookup_cancel(conn->lookup);
 	conn->lookup = NULL;
 }
@@ -196,6 +197,17 @@ void evr_conn_work(struct evr_obj *obj)
 
 /* --- the answers ---------------------------------------------------------------------------- */
 
+/*
+ * RFC 5044, 7.1.2: on iWARP the accepting side must not send before it has received. What comes too
+ * early may end the connection: siw refuses it while it still reads the other side's answer. A
+ * protocol in which the server speaks first can only give the client some time.
+ */
+static void hold_sends(struct evrdma_conn *conn)
+{
+	evr_qp_hold_sends(&conn->qp);
+	evr_base_add_timer(&conn->hold_timer, EVR_CONN_HOLD_MS);
+}
+
 static void established(struct evrdma_conn *conn)
 {
 	event_del(&conn->deadline);
@@ -203,6 +215,8 @@ static void established(struct evrdma_conn *conn)
 	evr_conn_keep_addresses(conn);
 	conn->state = EVR_CONN_UP;
 	conn->step = EVRDMA_STEP_TRANSFER;
+	if (conn->passive && evr_qp_is_iwarp(&conn->qp))
+		hold_sends(conn);
 	evr_conn_tell(conn, EVRDMA_CONN_CONNECTED, NULL);
 }
 

@@ -39,8 +39,8 @@ void evr_cq_read_channel(struct evr_device *device);
 /* Goes on with the CQs that had more than a turn's budget. */
 void evr_cq_service_ready(struct evrdma_base *base);
 /*
- * Takes all completions that are there, whatever the budget. From within one of the CQ's callbacks it
- * does nothing: what is taken must be told in order.
+ * Takes all completions that are there, whatever the budget. From within one of the CQ's
+ * callbacks it does nothing: what is taken must be told in order.
  */
 void evr_cq_drain(struct evr_cq *cq);
 

@@ -22,7 +22,7 @@ struct evrdma_base;
 struct evr_obj;
 
 struct evr_obj_class {
-	/* The end began, by whomever: no work is taken any more. Called once, at once. May be NULL. */
+	/* The end began: no work is taken any more. Called once, at once. May be NULL. */
 	void (*down)(struct evr_obj *obj);
 	/* What evr_obj_work() asked for; not called once the object is ending. May be NULL. */
 	void (*work)(struct evr_obj *obj);

@@ -213,9 +213,14 @@ void evr_qp_set_error(struct evr_qp *qp)
 		ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE);
 }
 
+bool evr_qp_is_iwarp(const struct evr_qp *qp)
+{
+	return qp->qp && qp->qp->context->device->transport_type == IBV_TRANSPORT_IWARP;
+}
+
 bool evr_qp_is_drained(const struct evr_qp *qp)
 {
-	return qp->send_posted == qp->send_tail && !qp->recv_posted;
+	return qp->send_posted == qp->send_tail && (!qp->recv_posted || evr_qp_is_iwarp(qp));
 }
 
 /* --- receiving ------------------------------------------------------------------------------ */
@@ -511,12 +516,25 @@ void evr_qp_reap(struct evr_qp *qp)
 		evr_cq_drain(qp->cq);
 }
 
+void evr_qp_hold_sends(struct evr_qp *qp)
+{
+	qp->sends_held = true;
+}
+
+void evr_qp_release_sends(struct evr_qp *qp)
+{
+	if (!qp->sends_held)
+		return;
+	qp->sends_held = false;
+	set_unposted(qp, true);
+}
+
 static void post(struct evr_qp *qp)
 {
 	struct evrdma_error error;
 	int ret = post_recvs(qp);
 
-	if (!ret)
+	if (!ret && !qp->sends_held)
 		ret = post_sends(qp);
 	if (!ret)
 		return;

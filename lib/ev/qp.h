@@ -81,6 +81,7 @@ struct evr_qp {
 	uint32_t send_posted;
 	uint32_t send_tail;
 	bool want_writable;
+	bool sends_held; /* taken, but not posted before evr_qp_release_sends() */
 
 	struct evrdma_buf **recvs; /* by slot; NULL when it is free */
 	uint32_t *free_slots;
@@ -102,6 +103,8 @@ int evr_qp_init(struct evr_qp *qp, struct evrdma_base *base, const struct evr_qp
 /* Everything must be complete or cancelled. */
 void evr_qp_fini(struct evr_qp *qp);
 
+bool evr_qp_is_iwarp(const struct evr_qp *qp);
+
 /* Opens what the device needs, makes the verbs QP of an id, and posts its receives. Slow. */
 int evr_qp_bind(struct evr_qp *qp, struct evr_cmid *cmid);
 /* Destroys the verbs QP, if there is one; what was posted becomes work to post again. Slow. */
@@ -111,12 +114,18 @@ void evr_qp_put_device(struct evr_qp *qp);
 
 /* Moves the verbs QP to the error state, so that what is posted is flushed. */
 void evr_qp_set_error(struct evr_qp *qp);
+/*
+ * Nothing is posted that would still be flushed. What iWARP devices have in the receive queue they
+ * may keep for ever: it is taken back with the verbs QP.
+ */
 bool evr_qp_is_drained(const struct evr_qp *qp);
 /* Ends all that was submitted with ECANCELED. Only without a verbs QP. */
 void evr_qp_cancel(struct evr_qp *qp);
 
 /* 0, -EAGAIN, or -errno of a registration. The send's lkey is filled in here. */
 int evr_qp_submit_send(struct evr_qp *qp, struct evr_send *send);
+void evr_qp_hold_sends(struct evr_qp *qp);
+void evr_qp_release_sends(struct evr_qp *qp);
 uint32_t evr_qp_send_space(const struct evr_qp *qp);
 /* 0, or -EAGAIN. */
 int evr_qp_submit_recv(struct evr_qp *qp, struct evrdma_buf *buf);

@@ -110,8 +110,8 @@ static void one_round(struct world *w, struct plan *plan)
 	world_connect(w);
 	world_run_until(w, all_closed_or_reached, 20000);
 	world_run_until(w, both_closed, 20000);
-	ck_assert_msg(plan->reached, "%s at the %s was not reached", moment_names[plan->moment],
-		plan->at_client ? "client" : "server");
+	ck_assert_msg(plan->reached, "%s at the %s was not reached; %s",
+		moment_names[plan->moment], plan->at_client ? "client" : "server", w->last_error);
 }
 
 /* The moments of a connection that gets through; a refused one has its own test. */

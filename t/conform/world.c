@@ -45,7 +45,8 @@ void world_run_until(struct world *w, bool (*condition)(struct world *), int ms)
 	evtimer_add(timeout, &tv);
 	while (!condition(w)) {
 		ck_assert_msg(!late, "the condition did not come true in %d ms: %u established, "
-				     "%u closed, %u live", ms, w->established, w->closed, w->live);
+				     "%u closed, %u live; %s", ms, w->established, w->closed, w->live,
+			w->last_error);
 		event_base_loop(w->loop, EVLOOP_ONCE);
 	}
 	event_free(timeout);
@@ -73,6 +74,8 @@ static void on_conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event
 		ck_assert_msg(!side->down, "the end was told twice");
 		side->down = true;
 		side->error = error ? error->err : 0;
+		if (error)
+			evrdma_error_text(error, w->last_error, sizeof(w->last_error));
 		break;
 	case EVRDMA_CONN_CLOSED:
 		side->closed = true;

@@ -1,6 +1,6 @@
 /*
- * What the conformance tests stand on: a loop, a base, a pool, a listener with its connections, and
- * pairs of connections to it. One world per test; everything in it is checked to be gone at its end.
+ * What the conformance tests stand on: a loop, a base, a pool, a listener with its connections,
+ * and pairs of connections to it. One world per test; everything in it is gone at its end.
  */
 #ifndef EVR_CONFORM_WORLD_H
 #define EVR_CONFORM_WORLD_H
@@ -51,6 +51,7 @@ struct world {
 	struct evrdma_conn_options options;
 	bool base_closed;
 	unsigned established, closed, live;
+	char last_error[EVRDMA_ERROR_TEXT_MAX];
 	int counts_before[PLACE_COUNTS];
 	int fds_before;
 
