@@ -176,7 +176,8 @@ START_TEST(listener_closed_in_its_request_callback)
 }
 END_TEST
 
-static void close_base(struct side *side, enum evrdma_conn_event event, const struct evrdma_error *e)
+static void close_base(
+	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
 {
 	if (event == EVRDMA_CONN_CONNECTED) {
 		side_send(side, IN_FLIGHT, 64);

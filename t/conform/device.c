@@ -73,8 +73,8 @@ static void add_device(void)
 }
 
 /*
- * Each test is a process of its own, and the stock CM holds the device while it lives: a removal may
- * only now come to its end.
+ * Each test is a process of its own, and the stock CM holds the device while it lives: a removal
+ * may only now come to its end.
  */
 static void restore_device(void)
 {

@@ -99,9 +99,9 @@ static void connect_crowd(struct world *w, struct crowd *crowd)
 }
 
 /*
- * Closed in one turn, their release spreads over many: no stop of the timer is as long as a tenth of
- * it all, where one turn for it would be the whole. The 20 ms are for a machine so fast that a stall
- * of its own scheduler would count.
+ * Closed in one turn, their release spreads over many: no stop of the timer is as long as a tenth
+ * of it all, where one turn for it would be the whole. The 20 ms are for a machine so fast that a
+ * stall of its own scheduler would count.
  */
 START_TEST(many_connections_closed_in_one_turn_do_not_stop_a_timer)
 {

@@ -44,9 +44,10 @@ void world_run_until(struct world *w, bool (*condition)(struct world *), int ms)
 
 	evtimer_add(timeout, &tv);
 	while (!condition(w)) {
-		ck_assert_msg(!late, "the condition did not come true in %d ms: %u established, "
-				     "%u closed, %u live; %s", ms, w->established, w->closed, w->live,
-			w->last_error);
+		ck_assert_msg(!late,
+			"the condition did not come true in %d ms: %u established, %u closed, "
+			"%u live; %s",
+			ms, w->established, w->closed, w->live, w->last_error);
 		event_base_loop(w->loop, EVLOOP_ONCE);
 	}
 	event_free(timeout);

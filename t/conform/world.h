@@ -23,11 +23,11 @@ struct place {
 	bool is_iwarp;
 	bool own_core;
 	void (*start)(void);                    /* before each test; may be NULL */
-	void (*stop)(void);                     /* after each test: nothing may be left; may be NULL */
+	void (*stop)(void);                     /* after each test; may be NULL */
 	void (*remove_device)(void);            /* returns at once */
 	bool (*device_is_removed)(void);        /* whether that is over */
 	void (*add_device)(void);               /* waits until it is there */
-	void (*count)(int counts[PLACE_COUNTS]); /* QPs, CQs, MRs, PDs, ids that this process holds */
+	void (*count)(int counts[PLACE_COUNTS]); /* QPs, CQs, MRs, PDs, ids of this process */
 };
 
 extern struct place place;
