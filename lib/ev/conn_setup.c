@@ -397,6 +397,8 @@ int evrdma_conn_accept(struct evrdma_conn *conn, struct evrdma_request *request)
 	conn->passive = true;
 	conn->peer_responder_resources = request->responder_resources;
 	conn->peer_initiator_depth = request->initiator_depth;
+	if (conn->options.ack_timeout < 0)
+		conn->options.ack_timeout = request->ack_timeout;
 	evr_conn_keep_peer_data(conn, request->private_data, request->private_data_len);
 	evr_cmid_hand_over(&request->cmid, &conn->cmid);
 	evr_obj_close(&request->obj);

@@ -48,6 +48,8 @@ static void on_request(struct evrdma_listener *listener, const struct rdma_cm_ev
 		rdma_destroy_id(event->id); /* the peer is rejected */
 		return;
 	}
+	/* The kernel does not pass the listener's own on. */
+	request->ack_timeout = listener->options.ack_timeout;
 	if (!listener->disabled && TAILQ_EMPTY(&listener->waiting)) {
 		listener->request_cb(listener, request, listener->arg);
 		return;
@@ -154,7 +156,6 @@ static int set_option(struct evrdma_listener *listener, int option, void *value,
 
 static int set_options(struct evrdma_listener *listener)
 {
-	uint8_t ack_timeout = (uint8_t)listener->options.ack_timeout;
 	int one = 1;
 	int ret = 0;
 
@@ -162,9 +163,6 @@ static int set_options(struct evrdma_listener *listener)
 		ret = set_option(listener, RDMA_OPTION_ID_REUSEADDR, &one, sizeof(one));
 	if (!ret && listener->options.v6_only)
 		ret = set_option(listener, RDMA_OPTION_ID_AFONLY, &one, sizeof(one));
-	if (!ret && listener->options.ack_timeout >= 0)
-		ret = set_option(
-			listener, RDMA_OPTION_ID_ACK_TIMEOUT, &ack_timeout, sizeof(ack_timeout));
 	return ret;
 }
 

@@ -21,6 +21,7 @@ struct evrdma_request {
 	size_t private_data_len;
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
+	int ack_timeout; /* for a connection that has none of its own, or -1 */
 
 	/* on its way to another base */
 	struct evr_inbox_item item;

@@ -130,8 +130,6 @@ struct fake_id *fake_child_new(struct fake_id *listener, struct fake_id *from)
 	set_ends(child, from);
 	child->device = from->device;
 	child->tos = listener->tos;
-	child->ack_timeout = listener->ack_timeout;
-	child->has_ack_timeout = listener->has_ack_timeout;
 	child->state = FAKE_CONNECT;
 	child->has_cm = true;
 	child->peer = from->number;

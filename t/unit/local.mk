@@ -53,9 +53,12 @@ t_unit_fake_ev_t_LDADD = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIB
 
 EVR_EV_LOOP = t/unit/ev_loop.h t/unit/ev_loop.c $(EVR_FAKE_MAIN)
 EVR_EV_LIBS = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS) $(CHECK_LIBS)
-EVR_UNIT_TESTS += t/unit/ev_id.t
+EVR_UNIT_TESTS += t/unit/ev_id.t t/unit/ev_listener.t
 t_unit_ev_id_t_SOURCES = t/unit/ev_id.c $(EVR_EV_LOOP)
 t_unit_ev_id_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_ev_id_t_LDADD = $(EVR_EV_LIBS)
+t_unit_ev_listener_t_SOURCES = t/unit/ev_listener.c $(EVR_EV_LOOP)
+t_unit_ev_listener_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_ev_listener_t_LDADD = $(EVR_EV_LIBS)
 
 include t/unit/cm.mk
