@@ -127,7 +127,7 @@ int main(void)
 	place.is_iwarp = !strcmp(env("EVR_KIND"), "siw");
 	place.own_core = !strcmp(env("EVR_CORE"), "ours");
 	close(mkstemp(removal_lock));
-	status = run_suite("device");
+	status = run_suite("device", NULL, 0);
 	unlink(removal_lock);
 	return status;
 }

@@ -65,5 +65,5 @@ int main(void)
 
 	place.ip = ips[fake_place_kind];
 	place.is_iwarp = fake_place_kind == FAKE_IWARP;
-	return run_suite("fake");
+	return run_suite("fake", NULL, 0);
 }

@@ -5,7 +5,8 @@ EVR_CONFORM_SOURCES = \
 	t/conform/close.c \
 	t/conform/handover.c \
 	t/conform/removal.c \
-	t/conform/scale.c
+	t/conform/scale.c \
+	t/conform/transfer.c
 EVR_CONFORM_LIBS = libevr_util.la $(VERBS_LIBS) $(LIBEVENT_LIBS) $(CHECK_LIBS)
 
 check_PROGRAMS += t/conform/device

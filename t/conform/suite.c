@@ -1,15 +1,24 @@
 #include "conform/suite.h"
 
-int run_suite(const char *name)
+static TCase *(*const cases[])(void) = {
+	close_case,
+	scale_case,
+	removal_case,
+	handover_case,
+	transfer_case,
+};
+
+int run_suite(const char *name, TCase *(*const more[])(void), size_t n)
 {
 	Suite *suite = suite_create(name);
 	SRunner *runner;
+	size_t i;
 	int failed;
 
-	suite_add_tcase(suite, close_case());
-	suite_add_tcase(suite, scale_case());
-	suite_add_tcase(suite, removal_case());
-	suite_add_tcase(suite, handover_case());
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		suite_add_tcase(suite, cases[i]());
+	for (i = 0; i < n; i++)
+		suite_add_tcase(suite, more[i]());
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

@@ -8,8 +8,9 @@ TCase *close_case(void);
 TCase *scale_case(void);
 TCase *removal_case(void);
 TCase *handover_case(void);
+TCase *transfer_case(void);
 
-/* Runs them all in the place; returns main's status. */
-int run_suite(const char *name);
+/* Runs them all, and the n more of the place's own; returns main's status. */
+int run_suite(const char *name, TCase *(*const more[])(void), size_t n);
 
 #endif

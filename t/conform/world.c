@@ -55,12 +55,30 @@ void world_run_until(struct world *w, bool (*condition)(struct world *), int ms)
 
 /* --- sides ---------------------------------------------------------------------------------- */
 
+static void forget_side(struct side *side)
+{
+	struct world *w = side->world;
+
+	if (w->client == side)
+		w->client = NULL;
+	if (w->server == side)
+		w->server = NULL;
+	free(side);
+}
+
+void side_close_if_down(struct side *side, enum evrdma_conn_event event)
+{
+	if (side->down && event != EVRDMA_CONN_CLOSED)
+		evrdma_conn_close(side->conn);
+}
+
 static void on_conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
 	const struct evrdma_error *error, void *arg)
 {
 	struct side *side = arg;
 	struct world *w = side->world;
 
+	ck_assert(!w->in_call);
 	side->calls_after_closed += side->closed;
 	ck_assert_uint_eq(side->calls_after_closed, 0);
 	ck_assert_int_eq(!error, event != EVRDMA_CONN_ERROR);
@@ -89,17 +107,17 @@ static void on_conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event
 	}
 	if (w->on_event)
 		w->on_event(side, event, error);
-	else if (side->down && event != EVRDMA_CONN_CLOSED)
-		evrdma_conn_close(conn);
+	else
+		side_close_if_down(side, event);
 	if (event == EVRDMA_CONN_CLOSED)
-		free(side);
+		forget_side(side);
 }
 
 static void on_conn_recv(struct evrdma_conn *conn, const struct evrdma_recv *recv, void *arg)
 {
 	struct side *side = arg;
 
-	ck_assert(!side->closed);
+	ck_assert(!side->closed && !side->world->in_call);
 	side->received += !recv->err;
 	if (side->world->on_recv)
 		side->world->on_recv(side, recv);
@@ -110,7 +128,7 @@ static void on_conn_sent(struct evrdma_conn *conn, struct evrdma_buf *buf,
 {
 	struct side *side = arg;
 
-	ck_assert(!side->closed);
+	ck_assert(!side->closed && !side->world->in_call);
 	if (error)
 		side->sends_cancelled++;
 	else
@@ -131,22 +149,32 @@ struct side *world_side_new(struct world *w, bool is_client)
 	ck_assert_ptr_nonnull(side->conn);
 	evrdma_conn_setcb(side->conn, on_conn_recv, on_conn_event, side);
 	w->live++;
+	*(is_client ? &w->client : &w->server) = side;
 	return side;
+}
+
+int side_send_buf(struct side *side, struct evrdma_buf *buf, size_t len)
+{
+	int ret;
+
+	side->world->in_call = true;
+	ret = evrdma_conn_send(side->conn, buf, len, on_conn_sent, side);
+	side->world->in_call = false;
+	side->sends_taken += !ret;
+	return ret;
 }
 
 void side_send(struct side *side, unsigned n, size_t len)
 {
-	while (n--) {
+	int ret = 0;
+
+	while (n-- && !ret) {
 		struct evrdma_buf *buf = evrdma_pool_get(side->world->pool);
-		int ret;
 
 		ck_assert_ptr_nonnull(buf);
 		memset(evrdma_buf_data(buf), 0x5a, len);
-		ret = evrdma_conn_send(side->conn, buf, len, on_conn_sent, side);
+		ret = side_send_buf(side, buf, len);
 		evrdma_buf_unref(buf);
-		if (ret)
-			return;
-		side->sends_taken++;
 	}
 }
 
@@ -156,7 +184,9 @@ struct side *world_connect_to(struct world *w, const char *ip, uint16_t port)
 	struct sockaddr_in sin;
 
 	world_address(&sin, ip, port);
+	w->in_call = true;
 	ck_assert_int_eq(evrdma_conn_connect(side->conn, NULL, (struct sockaddr *)&sin), 0);
+	w->in_call = false;
 	return side;
 }
 
@@ -173,12 +203,15 @@ static void on_listener_request(
 	struct world *w = arg;
 	struct side *side;
 
+	ck_assert(!w->in_call);
 	if (w->on_request) {
 		w->on_request(w, request);
 		return;
 	}
 	side = world_side_new(w, false);
+	w->in_call = true;
 	ck_assert_int_eq(evrdma_conn_accept(side->conn, request), 0);
+	w->in_call = false;
 }
 
 void world_listen(struct world *w)
@@ -194,6 +227,24 @@ void world_listen_on(struct world *w, const char *ip)
 	w->listener = evrdma_listener_new(
 		w->base, (struct sockaddr *)&sin, NULL, on_listener_request, w);
 	ck_assert_msg(w->listener, "listen: %s", strerror(errno));
+}
+
+static bool pair_is_up(struct world *w)
+{
+	return w->client && w->client->connected && w->server && w->server->connected;
+}
+
+void world_connect_pair(struct world *w)
+{
+	if (!w->listener)
+		world_listen(w);
+	world_connect(w);
+	world_run_until(w, pair_is_up, 20000);
+}
+
+bool world_none_live(struct world *w)
+{
+	return !w->live;
 }
 
 /* --- life ----------------------------------------------------------------------------------- */

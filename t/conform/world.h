@@ -52,6 +52,8 @@ struct world {
 	bool base_closed;
 	unsigned established, closed, live;
 	char last_error[EVRDMA_ERROR_TEXT_MAX];
+	struct side *client, *server; /* the last ones made; NULL once closed */
+	bool in_call;                 /* no callback may run now */
 	int counts_before[PLACE_COUNTS];
 	int fds_before;
 
@@ -67,7 +69,10 @@ struct world *world_new(void);
 /* Closes all, runs the loop to the end, and checks that nothing is left. */
 void world_free(struct world *w);
 
-/* Runs the loop until the condition holds; the test fails after ms milliseconds. */
+/*
+ * Runs the loop until the condition holds, which is looked at after every turn; the test fails
+ * after ms milliseconds.
+ */
 void world_run_until(struct world *w, bool (*condition)(struct world *), int ms);
 
 void world_listen(struct world *w);
@@ -75,8 +80,16 @@ void world_listen_on(struct world *w, const char *ip);
 struct side *world_side_new(struct world *w, bool is_client);
 struct side *world_connect(struct world *w);
 struct side *world_connect_to(struct world *w, const char *ip, uint16_t port);
+/* Listens if nobody does yet, connects, and waits until both sides are up. */
+void world_connect_pair(struct world *w);
+bool world_none_live(struct world *w);
+
 /* Sends until the queue is full or n are taken; each is of len bytes. */
 void side_send(struct side *side, unsigned n, size_t len);
+/* Gives what evrdma_conn_send() gave. */
+int side_send_buf(struct side *side, struct evrdma_buf *buf, size_t len);
+/* What a world without on_event does with its sides. */
+void side_close_if_down(struct side *side, enum evrdma_conn_event event);
 
 void world_address(struct sockaddr_in *sin, const char *ip, uint16_t port);
 int count_fds(void);

@@ -1,0 +1,432 @@
+/* What is sent arrives whole, in order, once; what is submitted ends once. */
+#include "conform/suite.h"
+#include "conform/world.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { MESSAGES = 200, WINDOW = 8, BUF = 4096, DEPTH = 8, HELD = 6 };
+
+struct flow {
+	unsigned sent, checked;
+	unsigned writable, space_when_writable;
+	unsigned cancelled, failed;
+	struct evrdma_buf *held[MESSAGES];
+	unsigned held_count;
+	struct evrdma_pool *recv_pool;
+};
+
+static size_t length_of(unsigned message)
+{
+	return message * 97 % (BUF + 1);
+}
+
+static uint8_t byte_of(unsigned message, size_t i)
+{
+	return (uint8_t)(message * 7 + i * 13 + (i >> 8));
+}
+
+static void check_bytes(unsigned message, const uint8_t *data, size_t len)
+{
+	size_t i;
+
+	ck_assert_uint_eq(len, length_of(message));
+	for (i = 0; i < len; i++)
+		if (data[i] != byte_of(message, i))
+			ck_abort_msg("message %u, byte %zu: %u instead of %u", message, i, data[i],
+				byte_of(message, i));
+}
+
+static int send_message(struct side *side, unsigned message)
+{
+	struct evrdma_buf *buf = evrdma_pool_get(side->world->pool);
+	uint8_t *data = evrdma_buf_data(buf);
+	size_t i;
+	int ret;
+
+	for (i = 0; i < length_of(message); i++)
+		data[i] = byte_of(message, i);
+	ret = side_send_buf(side, buf, length_of(message));
+	evrdma_buf_unref(buf);
+	return ret;
+}
+
+/* --- there and back ------------------------------------------------------------------------- */
+
+static void start_window(
+	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+	struct flow *flow = side->world->tag;
+
+	if (event == EVRDMA_CONN_CONNECTED && side->is_client)
+		while (flow->sent < WINDOW)
+			ck_assert_int_eq(send_message(side, flow->sent++), 0);
+	side_close_if_down(side, event);
+}
+
+static void echo_or_check(struct side *side, const struct evrdma_recv *recv)
+{
+	struct flow *flow = side->world->tag;
+
+	ck_assert_int_eq(recv->err, 0);
+	if (!side->is_client) {
+		ck_assert_int_eq(side_send_buf(side, recv->buf, recv->len), 0);
+		return;
+	}
+	check_bytes(flow->checked++, recv->data, recv->len);
+	if (flow->sent < MESSAGES)
+		ck_assert_int_eq(send_message(side, flow->sent++), 0);
+}
+
+static bool all_checked(struct world *w)
+{
+	return ((struct flow *)w->tag)->checked == MESSAGES;
+}
+
+START_TEST(messages_of_all_lengths_come_back_whole_and_in_order)
+{
+	struct flow flow = { 0 };
+	struct world *w = world_new();
+
+	w->tag = &flow;
+	w->on_event = start_window;
+	w->on_recv = echo_or_check;
+	world_connect_pair(w);
+	world_run_until(w, all_checked, 20000);
+	ck_assert_uint_eq(w->client->sends_cancelled, 0);
+	world_free(w);
+}
+END_TEST
+
+/* --- a full queue --------------------------------------------------------------------------- */
+
+static void count_writable(
+	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+	struct flow *flow = side->world->tag;
+
+	if (event == EVRDMA_CONN_WRITABLE) {
+		flow->writable++;
+		flow->space_when_writable = evrdma_conn_send_space(side->conn);
+	}
+	side_close_if_down(side, event);
+}
+
+static bool is_writable(struct world *w)
+{
+	return ((struct flow *)w->tag)->writable;
+}
+
+START_TEST(a_full_queue_says_so_and_WRITABLE_follows_once)
+{
+	struct flow flow = { 0 };
+	struct world *w = world_new();
+
+	w->tag = &flow;
+	w->on_event = count_writable;
+	w->options.send_depth = DEPTH;
+	w->options.low_water = DEPTH;
+	world_connect_pair(w);
+	side_send(w->client, DEPTH, 16);
+	ck_assert_uint_eq(evrdma_conn_send_space(w->client->conn), 0);
+	ck_assert_int_eq(send_message(w->client, 1), -EAGAIN);
+	world_run_until(w, is_writable, 10000);
+	ck_assert_uint_eq(flow.space_when_writable, DEPTH);
+	ck_assert_int_eq(send_message(w->client, 1), 0);
+	world_free(w);
+	ck_assert_uint_eq(flow.writable, 1);
+}
+END_TEST
+
+START_TEST(a_send_is_refused_when_there_is_no_way_to_make_it)
+{
+	struct world *w = world_new();
+	struct side *unconnected = world_side_new(w, true);
+	struct evrdma_buf *buf = evrdma_pool_get(w->pool);
+
+	ck_assert_int_eq(side_send_buf(unconnected, buf, 1), -ENOTCONN);
+	ck_assert_uint_eq(evrdma_conn_send_space(unconnected->conn), 0);
+	world_connect_pair(w);
+	ck_assert_int_eq(side_send_buf(w->client, buf, BUF + 1), -EMSGSIZE);
+	ck_assert_int_eq(evrdma_conn_disconnect(w->client->conn), 0);
+	ck_assert_int_eq(side_send_buf(w->client, buf, 1), -ENOTCONN);
+	evrdma_conn_close(w->server->conn);
+	ck_assert_int_eq(side_send_buf(w->server, buf, 1), -ENOTCONN);
+	evrdma_buf_unref(buf);
+	world_free(w);
+}
+END_TEST
+
+/* --- buffers -------------------------------------------------------------------------------- */
+
+static void hold(struct side *side, const struct evrdma_recv *recv)
+{
+	struct flow *flow = side->world->tag;
+
+	ck_assert_int_eq(recv->err, 0);
+	check_bytes(flow->held_count, recv->data, recv->len);
+	flow->held[flow->held_count++] = evrdma_buf_ref(recv->buf);
+}
+
+static bool some_held(struct world *w)
+{
+	return ((struct flow *)w->tag)->held_count == HELD;
+}
+
+static void check_held(struct flow *flow)
+{
+	unsigned i;
+
+	for (i = 0; i < flow->held_count; i++)
+		check_bytes(i, evrdma_buf_data(flow->held[i]), length_of(i));
+}
+
+static void release_held(struct flow *flow)
+{
+	while (flow->held_count)
+		evrdma_buf_unref(flow->held[--flow->held_count]);
+}
+
+/* The world's pool is for sending; this one has only so many buffers to receive into. */
+static struct world *world_with_recv_pool(struct flow *flow, size_t bufs)
+{
+	struct world *w = world_new();
+
+	flow->recv_pool = evrdma_pool_new(w->base, BUF, bufs);
+	ck_assert_ptr_nonnull(flow->recv_pool);
+	w->tag = flow;
+	w->on_recv = hold;
+	w->options.recv_pool = flow->recv_pool;
+	w->options.recv_depth = HELD;
+	return w;
+}
+
+START_TEST(a_held_buffer_keeps_its_bytes_while_more_arrive)
+{
+	struct flow flow = { 0 };
+	struct world *w = world_with_recv_pool(&flow, 0);
+	unsigned i;
+
+	world_connect_pair(w);
+	for (i = 0; i < HELD; i++)
+		ck_assert_int_eq(send_message(w->client, i), 0);
+	world_run_until(w, some_held, 10000);
+	w->on_recv = NULL;
+	side_send(w->client, HELD, BUF);
+	world_free(w);
+	check_held(&flow);
+	release_held(&flow);
+}
+END_TEST
+
+static bool one_more_came(struct world *w)
+{
+	return w->server->received == HELD + 1;
+}
+
+/* Both sides keep HELD posted, so the pool is empty while the server holds what it got. */
+START_TEST(a_message_waits_for_a_buffer_to_come_back_to_its_pool)
+{
+	struct flow flow = { 0 };
+	struct world *w = world_with_recv_pool(&flow, 2 * HELD);
+	unsigned i;
+
+	world_connect_pair(w);
+	for (i = 0; i <= HELD; i++)
+		ck_assert_int_eq(send_message(w->client, i), 0);
+	world_run_until(w, some_held, 10000);
+	errno = 0;
+	ck_assert_ptr_null(evrdma_pool_get(flow.recv_pool));
+	ck_assert_int_eq(errno, ENOBUFS);
+	ck_assert_uint_eq(w->server->received, HELD);
+	w->on_recv = NULL;
+	evrdma_buf_unref(flow.held[--flow.held_count]);
+	world_run_until(w, one_more_came, 10000);
+	release_held(&flow);
+	world_free(w);
+}
+END_TEST
+
+/* --- the caller's own receives -------------------------------------------------------------- */
+
+static void count_cancelled(struct side *side, const struct evrdma_recv *recv)
+{
+	struct flow *flow = side->world->tag;
+
+	flow->cancelled += recv->err == ECANCELED;
+	flow->failed += recv->err && recv->err != ECANCELED;
+	if (!recv->err)
+		check_bytes(1, recv->data, recv->len);
+}
+
+static void post_receives(struct side *side, unsigned n)
+{
+	while (n--) {
+		struct evrdma_buf *buf = evrdma_pool_get(side->world->pool);
+
+		ck_assert_int_eq(evrdma_conn_recv(side->conn, buf), 0);
+		evrdma_buf_unref(buf);
+	}
+}
+
+static void accept_with_receives(struct world *w, struct evrdma_request *request)
+{
+	struct side *side = world_side_new(w, false);
+
+	post_receives(side, DEPTH);
+	ck_assert_int_eq(evrdma_conn_accept(side->conn, request), 0);
+}
+
+static bool server_got_one(struct world *w)
+{
+	return w->server && w->server->received == 1;
+}
+
+static void set_own_receives(struct world *w, struct flow *flow)
+{
+	w->tag = flow;
+	w->on_recv = count_cancelled;
+	w->on_request = accept_with_receives;
+	w->options.recv_pool = NULL;
+	w->options.recv_depth = DEPTH;
+}
+
+START_TEST(own_receives_end_once_each_with_a_message_or_cancelled)
+{
+	struct flow flow = { 0 };
+	struct world *w = world_new();
+	struct evrdma_buf *buf;
+
+	set_own_receives(w, &flow);
+	world_connect_pair(w);
+	ck_assert_int_eq(send_message(w->client, 1), 0);
+	world_run_until(w, server_got_one, 10000);
+	post_receives(w->server, 1);
+	buf = evrdma_pool_get(w->pool);
+	ck_assert_int_eq(evrdma_conn_recv(w->server->conn, buf), -EAGAIN);
+	evrdma_conn_close(w->server->conn);
+	ck_assert_int_eq(evrdma_conn_recv(w->server->conn, buf), -ENOTCONN);
+	evrdma_buf_unref(buf);
+	world_run_until(w, world_none_live, 10000);
+	ck_assert_uint_eq(flow.cancelled, DEPTH);
+	ck_assert_uint_eq(flow.failed, 0);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(own_receives_of_a_connection_that_never_was_are_cancelled)
+{
+	struct flow flow = { 0 };
+	struct world *w = world_new();
+
+	set_own_receives(w, &flow);
+	post_receives(world_side_new(w, true), DEPTH);
+	evrdma_conn_close(w->client->conn);
+	ck_assert_uint_eq(flow.cancelled, 0);
+	world_run_until(w, world_none_live, 10000);
+	ck_assert_uint_eq(flow.cancelled, DEPTH);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(own_receives_do_not_go_with_a_pool)
+{
+	struct world *w = world_new();
+	struct evrdma_buf *buf = evrdma_pool_get(w->pool);
+
+	ck_assert_int_eq(evrdma_conn_recv(world_side_new(w, true)->conn, buf), -EINVAL);
+	evrdma_buf_unref(buf);
+	world_free(w);
+}
+END_TEST
+
+/* --- what does not fit ---------------------------------------------------------------------- */
+
+static void accept_with_small_buffer(struct world *w, struct evrdma_request *request)
+{
+	struct flow *flow = w->tag;
+	struct side *side = world_side_new(w, false);
+	struct evrdma_buf *buf = evrdma_pool_get(flow->recv_pool);
+
+	ck_assert_int_eq(evrdma_conn_recv(side->conn, buf), 0);
+	evrdma_buf_unref(buf);
+	ck_assert_int_eq(evrdma_conn_accept(side->conn, request), 0);
+}
+
+START_TEST(a_message_larger_than_its_buffer_ends_both_sides)
+{
+	struct flow flow = { 0 };
+	struct world *w = world_new();
+
+	set_own_receives(w, &flow);
+	flow.recv_pool = evrdma_pool_new(w->base, 64, 0);
+	w->on_request = accept_with_small_buffer;
+	world_connect_pair(w);
+	side_send(w->client, 1, 65);
+	world_run_until(w, world_none_live, 20000);
+	ck_assert_uint_eq(w->closed, 2);
+	ck_assert_uint_eq(flow.cancelled + flow.failed, 1);
+	world_free(w);
+}
+END_TEST
+
+/* --- the pool itself ------------------------------------------------------------------------ */
+
+START_TEST(a_pool_keeps_its_limit_and_its_alignment)
+{
+	struct world *w = world_new();
+	struct evrdma_pool *pool = evrdma_pool_new(w->base, 100, 2);
+	struct evrdma_buf *a = evrdma_pool_get(pool), *b = evrdma_pool_get(pool);
+
+	ck_assert_uint_eq(evrdma_pool_buf_size(pool), 100);
+	ck_assert_uint_eq(evrdma_buf_size(a), 100);
+	ck_assert_uint_eq((uintptr_t)evrdma_buf_data(b) % 64, 0);
+	ck_assert_ptr_ne(evrdma_buf_data(a), evrdma_buf_data(b));
+	ck_assert(!evrdma_pool_get(pool) && errno == ENOBUFS);
+	evrdma_buf_unref(evrdma_buf_ref(a));
+	ck_assert(!evrdma_pool_get(pool) && errno == ENOBUFS);
+	evrdma_buf_unref(a);
+	a = evrdma_pool_get(pool);
+	ck_assert_ptr_nonnull(a);
+	evrdma_pool_free(pool);
+	memset(evrdma_buf_data(a), 1, 100);
+	evrdma_buf_unref(a);
+	evrdma_buf_unref(b);
+	ck_assert(!evrdma_pool_new(w->base, 0, 0) && errno == EINVAL);
+	ck_assert(!evrdma_pool_new(w->base, ((size_t)1 << 30) + 1, 0) && errno == EINVAL);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_held_buffer_outlives_the_base)
+{
+	struct world *w = world_new();
+	struct evrdma_buf *buf = evrdma_pool_get(w->pool);
+
+	world_free(w);
+	memset(evrdma_buf_data(buf), 0x17, evrdma_buf_size(buf));
+	evrdma_buf_unref(buf);
+}
+END_TEST
+
+TCase *transfer_case(void)
+{
+	TCase *tc = tcase_create("transfer");
+
+	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, messages_of_all_lengths_come_back_whole_and_in_order);
+	tcase_add_test(tc, a_full_queue_says_so_and_WRITABLE_follows_once);
+	tcase_add_test(tc, a_send_is_refused_when_there_is_no_way_to_make_it);
+	tcase_add_test(tc, a_held_buffer_keeps_its_bytes_while_more_arrive);
+	/* iWARP has no way to tell a sender to wait. */
+	if (!place.is_iwarp)
+		tcase_add_test(tc, a_message_waits_for_a_buffer_to_come_back_to_its_pool);
+	tcase_add_test(tc, own_receives_end_once_each_with_a_message_or_cancelled);
+	tcase_add_test(tc, own_receives_of_a_connection_that_never_was_are_cancelled);
+	tcase_add_test(tc, own_receives_do_not_go_with_a_pool);
+	tcase_add_test(tc, a_message_larger_than_its_buffer_ends_both_sides);
+	tcase_add_test(tc, a_pool_keeps_its_limit_and_its_alignment);
+	tcase_add_test(tc, a_held_buffer_outlives_the_base);
+	return tc;
+}
