@@ -105,7 +105,7 @@ static bool can_finish(struct evrdma_base *base)
 	if (!base->closing || !TAILQ_EMPTY(&base->objs) || !TAILQ_EMPTY(&base->cmids))
 		return false;
 	/* It may bring requests from other threads, which are then objects to close. */
-	evr_inbox_deliver(base, true);
+	evr_inbox_deliver(base);
 	return TAILQ_EMPTY(&base->objs);
 }
 
@@ -284,6 +284,7 @@ void evrdma_base_close(struct evrdma_base *base, evrdma_base_cb cb, void *arg)
 	if (!base || base->closing)
 		return;
 	base->closing = true;
+	evr_inbox_close(base);
 	base->closed_cb = cb;
 	base->closed_arg = arg;
 	TAILQ_FOREACH (obj, &base->objs, link)

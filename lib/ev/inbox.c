@@ -13,7 +13,7 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
 
 	while (read(fd, &count, sizeof(count)) < 0 && errno == EINTR)
 		;
-	evr_inbox_deliver(arg, false);
+	evr_inbox_deliver(arg);
 }
 
 int evr_inbox_init(struct evrdma_base *base)
@@ -63,14 +63,20 @@ int evr_inbox_put(struct evrdma_base *base, struct evr_inbox_item *item,
 	return ret;
 }
 
-void evr_inbox_deliver(struct evrdma_base *base, bool close)
+void evr_inbox_close(struct evrdma_base *base)
+{
+	pthread_mutex_lock(&base->inbox_lock);
+	base->inbox_closed = true;
+	pthread_mutex_unlock(&base->inbox_lock);
+}
+
+void evr_inbox_deliver(struct evrdma_base *base)
 {
 	struct evr_inbox items = TAILQ_HEAD_INITIALIZER(items);
 	struct evr_inbox_item *item;
 
 	pthread_mutex_lock(&base->inbox_lock);
 	TAILQ_CONCAT(&items, &base->inbox, link);
-	base->inbox_closed |= close;
 	pthread_mutex_unlock(&base->inbox_lock);
 	while ((item = TAILQ_FIRST(&items))) {
 		TAILQ_REMOVE(&items, item, link);

@@ -26,7 +26,9 @@ void evr_inbox_fini(struct evrdma_base *base);
 int evr_inbox_put(struct evrdma_base *base, struct evr_inbox_item *item,
 	int (*prepare)(struct evrdma_base *base, struct evr_inbox_item *item));
 
-/* Delivers what is there. With close, nothing is taken any more after it. */
-void evr_inbox_deliver(struct evrdma_base *base, bool close);
+/* Any put from now on gives -EPIPE; what is there already will be delivered. */
+void evr_inbox_close(struct evrdma_base *base);
+/* Delivers what is there. */
+void evr_inbox_deliver(struct evrdma_base *base);
 
 #endif

@@ -3,7 +3,9 @@ EVR_CONFORM_SOURCES = \
 	t/conform/suite.c t/conform/suite.h \
 	t/conform/world.c t/conform/world.h \
 	t/conform/close.c \
+	t/conform/connect.c \
 	t/conform/handover.c \
+	t/conform/listener.c \
 	t/conform/removal.c \
 	t/conform/scale.c \
 	t/conform/transfer.c

@@ -6,6 +6,8 @@ static TCase *(*const cases[])(void) = {
 	removal_case,
 	handover_case,
 	transfer_case,
+	connect_case,
+	listener_case,
 };
 
 int run_suite(const char *name, TCase *(*const more[])(void), size_t n)

@@ -9,6 +9,8 @@ TCase *scale_case(void);
 TCase *removal_case(void);
 TCase *handover_case(void);
 TCase *transfer_case(void);
+TCase *connect_case(void);
+TCase *listener_case(void);
 
 /* Runs them all, and the n more of the place's own; returns main's status. */
 int run_suite(const char *name, TCase *(*const more[])(void), size_t n);

@@ -95,6 +95,7 @@ static void on_conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event
 		side->error = error ? error->err : 0;
 		if (error)
 			evrdma_error_text(error, w->last_error, sizeof(w->last_error));
+		side->step = error ? error->step : EVRDMA_STEP_NONE;
 		break;
 	case EVRDMA_CONN_CLOSED:
 		side->closed = true;
@@ -140,12 +141,20 @@ static void on_conn_sent(struct evrdma_conn *conn, struct evrdma_buf *buf,
 
 struct side *world_side_new(struct world *w, bool is_client)
 {
+	return world_side_new_on(w, w->base, is_client);
+}
+
+struct side *world_side_new_on(struct world *w, struct evrdma_base *base, bool is_client)
+{
+	struct evrdma_conn_options options = w->options;
 	struct side *side = calloc(1, sizeof(*side));
 
 	ck_assert_ptr_nonnull(side);
+	if (base == w->other && options.recv_pool)
+		options.recv_pool = w->other_pool;
 	side->world = w;
 	side->is_client = is_client;
-	side->conn = evrdma_conn_new(w->base, &w->options);
+	side->conn = evrdma_conn_new(base, &options);
 	ck_assert_ptr_nonnull(side->conn);
 	evrdma_conn_setcb(side->conn, on_conn_recv, on_conn_event, side);
 	w->live++;
@@ -178,6 +187,13 @@ void side_send(struct side *side, unsigned n, size_t len)
 	}
 }
 
+void side_accept(struct side *side, struct evrdma_request *request)
+{
+	side->world->in_call = true;
+	ck_assert_int_eq(evrdma_conn_accept(side->conn, request), 0);
+	side->world->in_call = false;
+}
+
 struct side *world_connect_to(struct world *w, const char *ip, uint16_t port)
 {
 	struct side *side = world_side_new(w, true);
@@ -201,17 +217,13 @@ static void on_listener_request(
 	struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
 {
 	struct world *w = arg;
-	struct side *side;
 
 	ck_assert(!w->in_call);
 	if (w->on_request) {
 		w->on_request(w, request);
 		return;
 	}
-	side = world_side_new(w, false);
-	w->in_call = true;
-	ck_assert_int_eq(evrdma_conn_accept(side->conn, request), 0);
-	w->in_call = false;
+	side_accept(world_side_new(w, false), request);
 }
 
 void world_listen(struct world *w)
@@ -278,6 +290,33 @@ static bool base_is_closed(struct world *w)
 	return w->base_closed;
 }
 
+void world_add_other(struct world *w)
+{
+	w->other = evrdma_base_new(w->loop, NULL);
+	ck_assert_msg(w->other, "base: %s", strerror(errno));
+	w->other_pool = evrdma_pool_new(w->other, BUF_SIZE, 0);
+	ck_assert_ptr_nonnull(w->other_pool);
+}
+
+static void on_other_closed(struct evrdma_base *base, void *arg)
+{
+	struct world *w = arg;
+
+	w->other_closed = true;
+}
+
+static bool other_is_closed(struct world *w)
+{
+	return w->other_closed;
+}
+
+void world_close_other(struct world *w)
+{
+	evrdma_base_close(w->other, on_other_closed, w);
+	world_run_until(w, other_is_closed, 60000);
+	w->other = NULL;
+}
+
 static void check_counts(struct world *w)
 {
 	int counts[PLACE_COUNTS];
@@ -297,6 +336,8 @@ static void check_counts(struct world *w)
 
 void world_free(struct world *w)
 {
+	if (w->other)
+		world_close_other(w);
 	evrdma_base_close(w->base, on_base_closed, w);
 	world_run_until(w, base_is_closed, 60000);
 	ck_assert_uint_eq(w->live, 0);

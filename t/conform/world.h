@@ -39,6 +39,7 @@ struct side {
 	bool is_client;
 	bool connected, down, closed;
 	int error; /* of ERROR */
+	enum evrdma_step step;
 	unsigned sends_taken, sends_ok, sends_cancelled, received, calls_after_closed;
 	void *tag;
 };
@@ -47,9 +48,11 @@ struct world {
 	struct event_base *loop;
 	struct evrdma_base *base;
 	struct evrdma_pool *pool;
+	struct evrdma_base *other; /* a second base on the same loop, with world_add_other() */
+	struct evrdma_pool *other_pool;
 	struct evrdma_listener *listener;
 	struct evrdma_conn_options options;
-	bool base_closed;
+	bool base_closed, other_closed;
 	unsigned established, closed, live;
 	char last_error[EVRDMA_ERROR_TEXT_MAX];
 	struct side *client, *server; /* the last ones made; NULL once closed */
@@ -68,6 +71,9 @@ struct world {
 struct world *world_new(void);
 /* Closes all, runs the loop to the end, and checks that nothing is left. */
 void world_free(struct world *w);
+void world_add_other(struct world *w);
+/* Closes the second base and waits for it. */
+void world_close_other(struct world *w);
 
 /*
  * Runs the loop until the condition holds, which is looked at after every turn; the test fails
@@ -78,6 +84,8 @@ void world_run_until(struct world *w, bool (*condition)(struct world *), int ms)
 void world_listen(struct world *w);
 void world_listen_on(struct world *w, const char *ip);
 struct side *world_side_new(struct world *w, bool is_client);
+struct side *world_side_new_on(struct world *w, struct evrdma_base *base, bool is_client);
+void side_accept(struct side *side, struct evrdma_request *request);
 struct side *world_connect(struct world *w);
 struct side *world_connect_to(struct world *w, const char *ip, uint16_t port);
 /* Listens if nobody does yet, connects, and waits until both sides are up. */
