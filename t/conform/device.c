@@ -11,6 +11,7 @@
 
 #include "conform/suite.h"
 #include "conform/world.h"
+#include "util/clock.h"
 
 static pid_t remover = -1;
 
@@ -117,6 +118,7 @@ struct place place = {
 	.device_is_removed = device_is_removed,
 	.add_device = add_device,
 	.count = count,
+	.now_us = evr_clock_now_us,
 };
 
 int main(void)

@@ -2,10 +2,12 @@
 EVR_CONFORM_SOURCES = \
 	t/conform/suite.c t/conform/suite.h \
 	t/conform/world.c t/conform/world.h \
+	t/conform/base.c \
 	t/conform/close.c \
 	t/conform/connect.c \
 	t/conform/handover.c \
 	t/conform/listener.c \
+	t/conform/option.c \
 	t/conform/removal.c \
 	t/conform/scale.c \
 	t/conform/transfer.c

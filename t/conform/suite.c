@@ -8,6 +8,8 @@ static TCase *(*const cases[])(void) = {
 	transfer_case,
 	connect_case,
 	listener_case,
+	base_case,
+	option_case,
 };
 
 int run_suite(const char *name, TCase *(*const more[])(void), size_t n)

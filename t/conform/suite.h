@@ -11,6 +11,8 @@ TCase *handover_case(void);
 TCase *transfer_case(void);
 TCase *connect_case(void);
 TCase *listener_case(void);
+TCase *base_case(void);
+TCase *option_case(void);
 
 /* Runs them all, and the n more of the place's own; returns main's status. */
 int run_suite(const char *name, TCase *(*const more[])(void), size_t n);

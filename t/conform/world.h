@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <evrdma/evrdma.h>
 
@@ -28,6 +29,7 @@ struct place {
 	bool (*device_is_removed)(void);        /* whether that is over */
 	void (*add_device)(void);               /* waits until it is there */
 	void (*count)(int counts[PLACE_COUNTS]); /* QPs, CQs, MRs, PDs, ids of this process */
+	uint64_t (*now_us)(void); /* a clock that runs while the library keeps the loop */
 };
 
 extern struct place place;

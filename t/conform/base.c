@@ -1,0 +1,322 @@
+/* Bases: calls into their loop, a caller's own channel, connections that move between them. */
+#include "conform/suite.h"
+#include "conform/world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <rdma/rdma_cma.h>
+#include <string.h>
+
+struct visit {
+	unsigned calls, closed, calls_when_closed;
+	unsigned requests, id_closed;
+	struct rdma_cm_id *listener;
+	struct evrdma_base *base;
+	bool adopt;
+};
+
+static void keep_open(
+	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+}
+
+static bool client_is_refused(struct world *w)
+{
+	return w->client->down && w->client->error == ECONNREFUSED;
+}
+
+static bool both_down(struct world *w)
+{
+	return w->client->down && w->server->down;
+}
+
+/* --- calls into the loop -------------------------------------------------------------------- */
+
+static void count_call(struct evrdma_base *base, void *arg)
+{
+	((struct visit *)arg)->calls++;
+}
+
+static void count_closed(struct evrdma_base *base, void *arg)
+{
+	struct visit *visit = arg;
+
+	visit->closed++;
+	visit->calls_when_closed = visit->calls;
+}
+
+static bool visit_is_over(struct world *w)
+{
+	return ((struct visit *)w->tag)->closed;
+}
+
+START_TEST(calls_made_before_the_close_run_before_its_callback_and_none_after)
+{
+	struct visit visit = { 0 };
+	struct world *w = world_new();
+	struct evrdma_base *base;
+
+	w->tag = &visit;
+	base = evrdma_base_new(w->loop, NULL);
+	ck_assert_int_eq(evrdma_base_run_in_loop(base, count_call, &visit), 0);
+	ck_assert_int_eq(evrdma_base_run_in_loop(base, count_call, &visit), 0);
+	evrdma_base_close(base, count_closed, &visit);
+	evrdma_base_close(base, NULL, NULL);
+	ck_assert_int_eq(evrdma_base_run_in_loop(base, count_call, &visit), -EPIPE);
+	ck_assert_uint_eq(visit.calls, 0);
+	world_run_until(w, visit_is_over, 10000);
+	ck_assert_uint_eq(visit.calls_when_closed, 2);
+	world_free(w);
+	ck_assert_uint_eq(visit.closed, 1);
+}
+END_TEST
+
+START_TEST(a_closing_base_makes_no_objects)
+{
+	struct visit visit = { 0 };
+	struct world *w = world_new();
+	struct evrdma_base *base = evrdma_base_new(w->loop, NULL);
+
+	w->tag = &visit;
+	evrdma_base_close(base, count_closed, &visit);
+	ck_assert(!evrdma_conn_new(base, NULL) && errno == EPIPE);
+	ck_assert(!evrdma_dgram_new(base, NULL) && errno == EPIPE);
+	ck_assert(!evrdma_id_new(base, RDMA_PS_TCP, NULL, NULL) && errno == EPIPE);
+	world_run_until(w, visit_is_over, 10000);
+	world_free(w);
+}
+END_TEST
+
+static void close_too(struct evrdma_base *base, void *arg)
+{
+	struct visit *visit = arg;
+
+	visit->calls++;
+	evrdma_base_close(visit->base, count_closed, visit);
+}
+
+START_TEST(a_base_can_be_closed_in_the_callback_of_another)
+{
+	struct visit visit = { 0 };
+	struct world *w = world_new();
+
+	w->tag = &visit;
+	visit.base = evrdma_base_new(w->loop, NULL);
+	evrdma_base_close(evrdma_base_new(w->loop, NULL), close_too, &visit);
+	world_run_until(w, visit_is_over, 10000);
+	ck_assert_uint_eq(visit.calls, 1);
+	world_free(w);
+}
+END_TEST
+
+/* --- a caller's channel --------------------------------------------------------------------- */
+
+static struct rdma_cm_id *listen_by_hand(struct rdma_event_channel *channel)
+{
+	struct rdma_cm_id *id;
+	struct sockaddr_in sin;
+
+	world_address(&sin, place.ip, 0);
+	ck_assert_int_eq(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
+	ck_assert_int_eq(rdma_bind_addr(id, (struct sockaddr *)&sin), 0);
+	ck_assert_int_eq(rdma_listen(id, 8), 0);
+	return id;
+}
+
+static void on_child(struct evrdma_id *id, const struct rdma_cm_event *event, void *arg)
+{
+	((struct visit *)arg)->id_closed += !event;
+}
+
+/* The id of the request is the callback's: it goes with the object that adopts it. */
+static void on_foreign(
+	struct evrdma_base *base, const struct rdma_cm_event *event, void *arg)
+{
+	struct visit *visit = arg;
+	struct evrdma_id *child;
+
+	ck_assert_int_eq(event->event, RDMA_CM_EVENT_CONNECT_REQUEST);
+	ck_assert_ptr_eq(event->listen_id, visit->listener);
+	visit->requests++;
+	if (!visit->adopt) {
+		rdma_destroy_id(event->id);
+		return;
+	}
+	child = evrdma_id_adopt(base, event->id, on_child, visit);
+	ck_assert_ptr_eq(evrdma_id_get_cm_id(child), event->id);
+	ck_assert(!evrdma_id_adopt(base, event->id, on_child, visit) && errno == EEXIST);
+	ck_assert_int_eq(evrdma_id_reject(child, "no", 3), 0);
+	evrdma_id_close(child);
+}
+
+static void connect_to_hand_made(struct world *w, struct visit *visit)
+{
+	w->on_event = keep_open;
+	world_connect_to(w, place.ip, ntohs(rdma_get_src_port(visit->listener)));
+	world_run_until(w, client_is_refused, 20000);
+}
+
+static void close_visited(struct world *w, struct visit *visit)
+{
+	w->tag = visit;
+	evrdma_base_close(visit->base, count_closed, visit);
+	world_run_until(w, visit_is_over, 10000);
+}
+
+START_TEST(a_callers_channel_reports_its_ids_and_is_given_back_as_it_was)
+{
+	struct visit visit = { 0 };
+	struct world *w = world_new();
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	int flags = fcntl(channel->fd, F_GETFL);
+
+	visit.adopt = _i;
+	visit.listener = listen_by_hand(channel);
+	visit.base = evrdma_base_new_with_channel(w->loop, channel, NULL);
+	ck_assert_ptr_eq(evrdma_base_get_channel(visit.base), channel);
+	ck_assert_int_eq(fcntl(channel->fd, F_GETFL), flags | O_NONBLOCK);
+	evrdma_base_set_event_cb(visit.base, on_foreign, &visit);
+	connect_to_hand_made(w, &visit);
+	close_visited(w, &visit);
+	ck_assert_uint_eq(visit.requests, 1);
+	ck_assert_uint_eq(visit.id_closed, visit.adopt);
+	ck_assert_int_eq(fcntl(channel->fd, F_GETFL), flags);
+	ck_assert_int_eq(rdma_destroy_id(visit.listener), 0);
+	rdma_destroy_event_channel(channel);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_request_that_nobody_asked_for_is_refused)
+{
+	struct visit visit = { 0 };
+	struct world *w = world_new();
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+
+	visit.listener = listen_by_hand(channel);
+	visit.base = evrdma_base_new_with_channel(w->loop, channel, NULL);
+	connect_to_hand_made(w, &visit);
+	close_visited(w, &visit);
+	ck_assert_int_eq(rdma_destroy_id(visit.listener), 0);
+	rdma_destroy_event_channel(channel);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(an_id_of_another_channel_is_moved_when_it_is_adopted)
+{
+	struct visit visit = { 0 };
+	struct world *w = world_new();
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *cm;
+	struct evrdma_id *id;
+
+	ck_assert_int_eq(rdma_create_id(channel, &cm, &visit, RDMA_PS_TCP), 0);
+	id = evrdma_id_adopt(w->base, cm, on_child, &visit);
+	ck_assert_ptr_nonnull(id);
+	ck_assert_ptr_eq(cm->channel, evrdma_base_get_channel(w->base));
+	ck_assert_ptr_eq(cm->context, &visit);
+	rdma_destroy_event_channel(channel);
+	world_free(w);
+	ck_assert_uint_eq(visit.id_closed, 1);
+}
+END_TEST
+
+/* --- connections that move ------------------------------------------------------------------ */
+
+static struct rdma_event_channel *channel_of(const struct side *side)
+{
+	return evrdma_conn_get_cm_id(side->conn)->channel;
+}
+
+START_TEST(a_moved_connection_passes_data_and_disconnects)
+{
+	struct world *w = world_new();
+
+	w->on_event = keep_open;
+	world_add_other(w);
+	world_connect_pair(w);
+	ck_assert_int_eq(evrdma_conn_migrate(w->client->conn, w->other), 0);
+	ck_assert_int_eq(evrdma_conn_migrate(w->client->conn, w->other), 0);
+	ck_assert_ptr_eq(channel_of(w->client), evrdma_base_get_channel(w->other));
+	ck_assert_ptr_eq(evrdma_conn_get_base(w->client->conn), w->base);
+	side_send(w->client, 4, 64);
+	ck_assert_int_eq(evrdma_conn_disconnect(w->server->conn), 0);
+	world_run_until(w, both_down, 20000);
+	ck_assert_int_eq(w->client->error, 0);
+	ck_assert_int_eq(evrdma_conn_migrate(w->client->conn, w->base), -ENOTCONN);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_base_that_closes_closes_what_moved_to_it)
+{
+	struct world *w = world_new();
+
+	world_add_other(w);
+	world_connect_pair(w);
+	ck_assert_int_eq(evrdma_conn_migrate(w->client->conn, w->other), 0);
+	world_close_other(w);
+	ck_assert_ptr_null(w->client);
+	world_run_until(w, world_none_live, 20000);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_moved_connection_can_come_back_and_outlive_the_other_base)
+{
+	struct world *w = world_new();
+
+	world_add_other(w);
+	world_connect_pair(w);
+	ck_assert_int_eq(evrdma_conn_migrate(w->client->conn, w->other), 0);
+	ck_assert_int_eq(evrdma_conn_migrate(w->client->conn, w->base), 0);
+	world_close_other(w);
+	ck_assert_ptr_nonnull(w->client);
+	ck_assert_int_eq(evrdma_conn_disconnect(w->client->conn), 0);
+	world_run_until(w, world_none_live, 20000);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_connection_does_not_move_where_it_cannot)
+{
+	struct visit visit = { 0 };
+	struct world *w = world_new();
+	struct event_base *elsewhere = event_base_new();
+	struct evrdma_base *far_away = evrdma_base_new(elsewhere, NULL);
+	struct evrdma_base *closing = evrdma_base_new(w->loop, NULL);
+
+	ck_assert_int_eq(evrdma_conn_migrate(world_side_new(w, true)->conn, w->base), -ENOTCONN);
+	world_connect_pair(w);
+	ck_assert_int_eq(evrdma_conn_migrate(w->client->conn, far_away), -EXDEV);
+	evrdma_base_close(closing, NULL, NULL);
+	ck_assert_int_eq(evrdma_conn_migrate(w->client->conn, closing), -EPIPE);
+	ck_assert_ptr_eq(channel_of(w->client), evrdma_base_get_channel(w->base));
+	evrdma_base_close(far_away, count_closed, &visit);
+	event_base_dispatch(elsewhere);
+	ck_assert_uint_eq(visit.closed, 1);
+	event_base_free(elsewhere);
+	world_free(w);
+}
+END_TEST
+
+TCase *base_case(void)
+{
+	TCase *tc = tcase_create("base");
+
+	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, calls_made_before_the_close_run_before_its_callback_and_none_after);
+	tcase_add_test(tc, a_closing_base_makes_no_objects);
+	tcase_add_test(tc, a_base_can_be_closed_in_the_callback_of_another);
+	tcase_add_loop_test(
+		tc, a_callers_channel_reports_its_ids_and_is_given_back_as_it_was, 0, 2);
+	tcase_add_test(tc, a_request_that_nobody_asked_for_is_refused);
+	tcase_add_test(tc, an_id_of_another_channel_is_moved_when_it_is_adopted);
+	tcase_add_test(tc, a_moved_connection_passes_data_and_disconnects);
+	tcase_add_test(tc, a_base_that_closes_closes_what_moved_to_it);
+	tcase_add_test(tc, a_moved_connection_can_come_back_and_outlive_the_other_base);
+	tcase_add_test(tc, a_connection_does_not_move_where_it_cannot);
+	return tc;
+}

@@ -1,0 +1,239 @@
+/* Option structs from older and newer programs, values out of range, and the text of errors. */
+#include "conform/suite.h"
+#include "conform/world.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+#include <string.h>
+
+/* A newer program's options: ours, with more behind. */
+struct newer {
+	union {
+		struct evrdma_base_options base;
+		struct evrdma_conn_options conn;
+		struct evrdma_dgram_options dgram;
+		struct evrdma_listener_options listener;
+	};
+	uint64_t more[4];
+};
+
+static void no_request(
+	struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
+{
+}
+
+static int try_base(struct world *w, const struct evrdma_base_options *options)
+{
+	struct evrdma_base *base = evrdma_base_new(w->loop, options);
+
+	if (!base)
+		return errno;
+	evrdma_base_close(base, NULL, NULL);
+	return 0;
+}
+
+static int try_conn(struct world *w, const struct evrdma_conn_options *options)
+{
+	return evrdma_conn_new(w->base, options) ? 0 : errno;
+}
+
+static int try_dgram(struct world *w, const struct evrdma_dgram_options *options)
+{
+	return evrdma_dgram_new(w->base, options) ? 0 : errno;
+}
+
+static int try_listener(struct world *w, const struct evrdma_listener_options *options)
+{
+	struct sockaddr_in sin;
+
+	world_address(&sin, place.ip, 0);
+	return evrdma_listener_new(w->base, (struct sockaddr *)&sin, options, no_request, NULL)
+		? 0
+		: errno;
+}
+
+START_TEST(options_of_a_newer_program_are_taken_when_the_rest_is_zero)
+{
+	struct world *w = world_new();
+	struct newer o;
+
+	evrdma_base_options_init_sized(&o.base, sizeof(o));
+	ck_assert_uint_eq(o.base.size, sizeof(o));
+	ck_assert_int_eq(try_base(w, &o.base), 0);
+	evrdma_conn_options_init_sized(&o.conn, sizeof(o));
+	ck_assert_int_eq(try_conn(w, &o.conn), 0);
+	evrdma_dgram_options_init_sized(&o.dgram, sizeof(o));
+	o.dgram.recv_depth = 0;
+	ck_assert_int_eq(try_dgram(w, &o.dgram), 0);
+	evrdma_listener_options_init_sized(&o.listener, sizeof(o));
+	ck_assert_int_eq(try_listener(w, &o.listener), 0);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(options_that_this_library_does_not_know_are_refused)
+{
+	struct world *w = world_new();
+	struct newer o;
+
+	evrdma_base_options_init_sized(&o.base, sizeof(o));
+	o.more[3] = 1;
+	ck_assert_int_eq(try_base(w, &o.base), EINVAL);
+	evrdma_conn_options_init_sized(&o.conn, sizeof(o));
+	o.more[3] = 1;
+	ck_assert_int_eq(try_conn(w, &o.conn), EINVAL);
+	evrdma_dgram_options_init_sized(&o.dgram, sizeof(o));
+	o.dgram.recv_depth = 0;
+	o.more[3] = 1;
+	ck_assert_int_eq(try_dgram(w, &o.dgram), EINVAL);
+	evrdma_listener_options_init_sized(&o.listener, sizeof(o));
+	o.more[3] = 1;
+	ck_assert_int_eq(try_listener(w, &o.listener), EINVAL);
+	world_free(w);
+}
+END_TEST
+
+/* The last field of the defaults would be refused if it were read. */
+START_TEST(options_of_an_older_program_get_the_defaults_for_the_rest)
+{
+	struct world *w = world_new();
+	struct evrdma_conn_options o;
+
+	evrdma_conn_options_init_sized(&o, offsetof(struct evrdma_conn_options, tos));
+	ck_assert_uint_eq(o.size, offsetof(struct evrdma_conn_options, tos));
+	o.tos = 4711;
+	o.private_data_len = 4711;
+	ck_assert_int_eq(try_conn(w, &o), 0);
+	o.size = sizeof(size_t) - 1;
+	ck_assert_int_eq(try_conn(w, &o), EINVAL);
+	world_free(w);
+}
+END_TEST
+
+#define REFUSED_CONN(w, field, value)                                                              \
+	do {                                                                                       \
+		struct evrdma_conn_options o;                                                      \
+		evrdma_conn_options_init(&o);                                                      \
+		o.field = (value);                                                                 \
+		ck_assert_msg(try_conn((w), &o) == EINVAL, #field " = " #value " was taken");      \
+	} while (0)
+
+START_TEST(values_out_of_range_for_a_connection_are_refused)
+{
+	struct world *w = world_new();
+
+	REFUSED_CONN(w, connect_timeout_ms, 0);
+	REFUSED_CONN(w, connect_timeout_ms, -1);
+	REFUSED_CONN(w, drain_timeout_ms, 0);
+	REFUSED_CONN(w, send_depth, 0);
+	REFUSED_CONN(w, send_depth, 65537);
+	REFUSED_CONN(w, recv_depth, 65537);
+	REFUSED_CONN(w, low_water, 65);
+	REFUSED_CONN(w, port_space, RDMA_PS_UDP);
+	REFUSED_CONN(w, tos, 256);
+	REFUSED_CONN(w, ack_timeout, 32);
+	REFUSED_CONN(w, retry_count, 8);
+	REFUSED_CONN(w, rnr_retry_count, 8);
+	REFUSED_CONN(w, private_data_len, 1);
+	REFUSED_CONN(w, private_data_len, 256);
+	world_free(w);
+}
+END_TEST
+
+#define REFUSED_DGRAM(w, field, value)                                                             \
+	do {                                                                                       \
+		struct evrdma_dgram_options o;                                                     \
+		evrdma_dgram_options_init(&o);                                                     \
+		o.recv_pool = (w)->pool;                                                           \
+		o.field = (value);                                                                 \
+		ck_assert_msg(try_dgram((w), &o) == EINVAL, #field " = " #value " was taken");     \
+	} while (0)
+
+START_TEST(values_out_of_range_for_an_endpoint_are_refused)
+{
+	struct world *w = world_new();
+	struct evrdma_pool *tiny = evrdma_pool_new(w->base, EVRDMA_DGRAM_HEADER_BYTES - 1, 0);
+
+	REFUSED_DGRAM(w, resolve_timeout_ms, 0);
+	REFUSED_DGRAM(w, drain_timeout_ms, -1);
+	REFUSED_DGRAM(w, send_depth, 0);
+	REFUSED_DGRAM(w, recv_depth, 0);
+	REFUSED_DGRAM(w, recv_pool, NULL);
+	REFUSED_DGRAM(w, recv_pool, tiny);
+	REFUSED_DGRAM(w, low_water, 65);
+	REFUSED_DGRAM(w, port_space, RDMA_PS_TCP);
+	REFUSED_DGRAM(w, flags, 0x2);
+	REFUSED_DGRAM(w, flags, 0x80000000u);
+	world_free(w);
+}
+END_TEST
+
+/* --- the text of errors --------------------------------------------------------------------- */
+
+START_TEST(an_errors_text_says_what_was_done_and_why_it_failed)
+{
+	struct evrdma_error error = { .err = ECONNREFUSED, .step = EVRDMA_STEP_CONNECT,
+		.cm_event = RDMA_CM_EVENT_REJECTED, .cm_status = 8 };
+	char text[EVRDMA_ERROR_TEXT_MAX];
+
+	ck_assert_str_eq(evrdma_error_text(&error, text, sizeof(text)),
+		"connecting: Connection refused (RDMA_CM_EVENT_REJECTED, status 8)");
+	error = (struct evrdma_error){ .err = ETIMEDOUT, .step = EVRDMA_STEP_TRANSFER,
+		.cm_event = -1, .wc_status = IBV_WC_RETRY_EXC_ERR };
+	ck_assert_ptr_nonnull(strstr(evrdma_error_text(&error, text, sizeof(text)),
+		ibv_wc_status_str(IBV_WC_RETRY_EXC_ERR)));
+	error = (struct evrdma_error){ .err = EHOSTUNREACH, .step = EVRDMA_STEP_NAME,
+		.cm_event = -1, .eai = EVUTIL_EAI_NONAME };
+	ck_assert_ptr_nonnull(strstr(evrdma_error_text(&error, text, sizeof(text)),
+		evutil_gai_strerror(EVUTIL_EAI_NONAME)));
+}
+END_TEST
+
+START_TEST(an_errors_text_is_cut_to_fit)
+{
+	struct evrdma_error error = { .err = ECONNREFUSED, .step = EVRDMA_STEP_CONNECT,
+		.cm_event = RDMA_CM_EVENT_REJECTED };
+	char whole[EVRDMA_ERROR_TEXT_MAX], text[EVRDMA_ERROR_TEXT_MAX];
+	size_t size;
+
+	evrdma_error_text(&error, whole, sizeof(whole));
+	for (size = 1; size <= strlen(whole); size++) {
+		memset(text, 'x', sizeof(text));
+		evrdma_error_text(&error, text, size);
+		ck_assert_uint_eq(strlen(text), size - 1);
+		ck_assert_mem_eq(text, whole, size - 1);
+		ck_assert_int_eq(text[size], 'x');
+	}
+	text[0] = 'x';
+	ck_assert_ptr_eq(evrdma_error_text(&error, text, 0), text);
+	ck_assert_int_eq(text[0], 'x');
+}
+END_TEST
+
+START_TEST(every_step_has_a_name)
+{
+	int step, other;
+
+	for (step = EVRDMA_STEP_NAME; step <= EVRDMA_STEP_REMOVAL; step++)
+		for (other = EVRDMA_STEP_NONE; other < step; other++)
+			ck_assert_str_ne(evrdma_step_text((enum evrdma_step)step),
+				evrdma_step_text((enum evrdma_step)other));
+}
+END_TEST
+
+TCase *option_case(void)
+{
+	TCase *tc = tcase_create("option");
+
+	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_test(tc, options_of_a_newer_program_are_taken_when_the_rest_is_zero);
+	tcase_add_test(tc, options_that_this_library_does_not_know_are_refused);
+	tcase_add_test(tc, options_of_an_older_program_get_the_defaults_for_the_rest);
+	tcase_add_test(tc, values_out_of_range_for_a_connection_are_refused);
+	tcase_add_test(tc, values_out_of_range_for_an_endpoint_are_refused);
+	tcase_add_test(tc, an_errors_text_says_what_was_done_and_why_it_failed);
+	tcase_add_test(tc, an_errors_text_is_cut_to_fit);
+	tcase_add_test(tc, every_step_has_a_name);
+	return tc;
+}
