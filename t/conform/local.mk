@@ -5,8 +5,12 @@ EVR_CONFORM_SOURCES = \
 	t/conform/base.c \
 	t/conform/close.c \
 	t/conform/connect.c \
+	t/conform/group.c \
 	t/conform/handover.c \
+	t/conform/id.c \
 	t/conform/listener.c \
+	t/conform/member.c t/conform/member.h \
+	t/conform/name.c \
 	t/conform/option.c \
 	t/conform/removal.c \
 	t/conform/scale.c \

@@ -10,6 +10,9 @@ static TCase *(*const cases[])(void) = {
 	listener_case,
 	base_case,
 	option_case,
+	name_case,
+	id_case,
+	group_case,
 };
 
 int run_suite(const char *name, TCase *(*const more[])(void), size_t n)

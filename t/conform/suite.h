@@ -13,6 +13,9 @@ TCase *connect_case(void);
 TCase *listener_case(void);
 TCase *base_case(void);
 TCase *option_case(void);
+TCase *name_case(void);
+TCase *id_case(void);
+TCase *group_case(void);
 
 /* Runs them all, and the n more of the place's own; returns main's status. */
 int run_suite(const char *name, TCase *(*const more[])(void), size_t n);

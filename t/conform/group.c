@@ -1,0 +1,324 @@
+/* Datagram endpoints and multicast groups. */
+#include "conform/suite.h"
+#include "conform/member.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+#include <string.h>
+
+enum { MANY = 32, DEPTH = 4 };
+
+START_TEST(an_endpoint_that_is_ready_knows_its_mtu_and_number)
+{
+	struct world *w = world_new();
+	struct member m;
+	size_t mtu;
+
+	member_init(&m, w, 0);
+	ck_assert_uint_eq(evrdma_dgram_get_mtu(m.dgram), 0);
+	ck_assert_uint_eq(evrdma_dgram_get_qp_num(m.dgram), 0);
+	member_open(&m);
+	member_run_until_ready(&m);
+	mtu = evrdma_dgram_get_mtu(m.dgram);
+	ck_assert_uint_ge(mtu, 256);
+	ck_assert_uint_eq(mtu & (mtu - 1), 0);
+	ck_assert_uint_ne(evrdma_dgram_get_qp_num(m.dgram), 0);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_datagram_arrives_with_its_bytes_its_number_and_its_sender)
+{
+	struct world *w = world_new();
+	struct member sender, receiver;
+	const uint32_t imm = 0x01020304;
+
+	member_join(&receiver, w, 0, GROUP_A, 0);
+	member_join(&sender, w, 0, GROUP_A, EVRDMA_MCAST_OPT_SENDONLY);
+	ck_assert_uint_eq(evrdma_mcast_get_qp_num(sender.group), 0xffffff);
+	ck_assert_int_eq(member_send(&sender, 200, &imm), 0);
+	member_run_until_received(&receiver, 1);
+	ck_assert_uint_eq(receiver.len, 200);
+	ck_assert(receiver.has_imm);
+	ck_assert_uint_eq(receiver.imm, imm);
+	ck_assert_uint_eq(receiver.src_qp, evrdma_dgram_get_qp_num(sender.dgram));
+	ck_assert(receiver.has_grh);
+	ck_assert_int_eq(member_send(&sender, 0, NULL), 0);
+	member_run_until_received(&receiver, 2);
+	ck_assert_uint_eq(receiver.len, 0);
+	ck_assert(!receiver.has_imm);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_member_that_only_sends_receives_none)
+{
+	struct world *w = world_new();
+	struct member sender, receiver;
+	unsigned i;
+
+	member_join(&receiver, w, 0, GROUP_A, 0);
+	member_join(&sender, w, 0, GROUP_A, EVRDMA_MCAST_OPT_SENDONLY);
+	for (i = 0; i < MANY; i++)
+		ck_assert_int_eq(member_send(&sender, 64, NULL), 0);
+	member_run_until_received(&receiver, MANY);
+	ck_assert_uint_eq(sender.received, 0);
+	world_free(w);
+	ck_assert_uint_eq(sender.sent_ok, MANY);
+}
+END_TEST
+
+START_TEST(a_full_member_receives_its_own)
+{
+	struct world *w = world_new();
+	struct member m;
+
+	member_join(&m, w, 0, GROUP_A, 0);
+	ck_assert_int_eq(member_send(&m, 64, NULL), 0);
+	member_run_until_received(&m, 1);
+	ck_assert_uint_eq(m.src_qp, evrdma_dgram_get_qp_num(m.dgram));
+	world_free(w);
+}
+END_TEST
+
+START_TEST(an_endpoint_leaves_one_group_and_stays_in_the_other)
+{
+	struct world *w = world_new();
+	struct member both, a, b;
+
+	member_join(&both, w, 0, GROUP_A, 0);
+	member_join_too(&both, GROUP_B, 0);
+	member_join(&a, w, 0, GROUP_A, EVRDMA_MCAST_OPT_SENDONLY);
+	member_join(&b, w, 0, GROUP_B, EVRDMA_MCAST_OPT_SENDONLY);
+	ck_assert_int_eq(member_send(&a, 10, NULL), 0);
+	ck_assert_int_eq(member_send(&b, 11, NULL), 0);
+	member_run_until_received(&both, 2);
+	evrdma_mcast_close(both.group);
+	member_run_until_group_closed(&both);
+	ck_assert_int_eq(member_send(&a, 10, NULL), 0);
+	ck_assert_int_eq(member_send(&b, 11, NULL), 0);
+	member_run_until_received(&both, 3);
+	ck_assert_uint_eq(both.len, 11);
+	world_free(w);
+}
+END_TEST
+
+/* --- refusals ------------------------------------------------------------------------------- */
+
+START_TEST(an_endpoint_refuses_what_it_cannot_send)
+{
+	struct world *w = world_new();
+	struct member m, other;
+	struct evrdma_buf *buf = evrdma_pool_get(w->pool);
+	size_t mtu;
+
+	member_join(&m, w, 0, GROUP_A, 0);
+	member_join(&other, w, 0, GROUP_A, 0);
+	mtu = evrdma_dgram_get_mtu(m.dgram);
+	ck_assert_int_eq(member_send(&m, mtu + 1, NULL), -EMSGSIZE);
+	ck_assert_int_eq(
+		evrdma_dgram_send(m.dgram, other.group, buf, 1, NULL, NULL, NULL), -EXDEV);
+	evrdma_mcast_close(m.group);
+	ck_assert_int_eq(member_send(&m, 1, NULL), -ENOTCONN);
+	evrdma_buf_unref(buf);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_join_that_cannot_begin_says_so)
+{
+	struct world *w = world_new();
+	struct sockaddr nothing = { .sa_family = AF_UNSPEC };
+	struct sockaddr_in sin;
+	struct member m;
+
+	world_address(&sin, GROUP_A, 0);
+	member_init(&m, w, 0);
+	ck_assert(!evrdma_mcast_join(m.dgram, (struct sockaddr *)&sin, 0, NULL, NULL));
+	ck_assert_int_eq(errno, ENOTCONN);
+	ck_assert_int_eq(evrdma_dgram_open(m.dgram, NULL, NULL), -EINVAL);
+	member_open(&m);
+	ck_assert_int_eq(evrdma_dgram_open(m.dgram, NULL, (struct sockaddr *)&sin), -EALREADY);
+	member_run_until_ready(&m);
+	ck_assert(!evrdma_mcast_join(m.dgram, (struct sockaddr *)&sin, 2, NULL, NULL));
+	ck_assert_int_eq(errno, EINVAL);
+	ck_assert(!evrdma_mcast_join(m.dgram, &nothing, 0, NULL, NULL));
+	ck_assert_int_eq(errno, EAFNOSUPPORT);
+	evrdma_dgram_close(m.dgram);
+	ck_assert(!evrdma_mcast_join(m.dgram, (struct sockaddr *)&sin, 0, NULL, NULL));
+	ck_assert_int_eq(errno, ENOTCONN);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_group_of_a_kind_that_the_device_lacks_is_not_supported)
+{
+	struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6, .sin6_addr.s6_addr = { 0xff, 0x12,
+		[15] = 1 } };
+	struct world *w = world_new();
+	struct member m;
+
+	member_init(&m, w, 0);
+	member_open(&m);
+	member_run_until_ready(&m);
+	member_try_join(&m, (struct sockaddr *)&sin6, 0);
+	member_run_until_group_failed(&m);
+	ck_assert_int_eq(m.group_err, EOPNOTSUPP);
+	ck_assert_int_eq(m.joined, 0);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(an_assigned_group_is_for_InfiniBand_only)
+{
+	struct world *w = world_new();
+	struct sockaddr_in zero;
+	struct member m;
+
+	world_address(&zero, "0.0.0.0", 0);
+	member_init(&m, w, 0);
+	member_open(&m);
+	member_run_until_ready(&m);
+	member_try_join(&m, (struct sockaddr *)&zero, 0);
+	member_run_until_group_failed(&m);
+	ck_assert_int_eq(m.group_err, EINVAL);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_device_that_cannot_block_its_own_datagrams_says_so)
+{
+	struct world *w = world_new();
+	struct member m;
+
+	member_init(&m, w, EVRDMA_DGRAM_OPT_NO_LOOPBACK);
+	member_open(&m);
+	member_run_until_failed(&m);
+	ck_assert_int_eq(m.err, EOPNOTSUPP);
+	ck_assert_int_eq(m.step, EVRDMA_STEP_DEVICE);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(an_address_that_is_not_ours_opens_nothing)
+{
+	struct world *w = world_new();
+	struct sockaddr_in sin;
+	struct member m;
+
+	world_address(&sin, "10.254.253.252", 0);
+	member_init(&m, w, 0);
+	ck_assert_int_eq(evrdma_dgram_open(m.dgram, (struct sockaddr *)&sin, NULL), 0);
+	member_run_until_failed(&m);
+	ck_assert_int_eq(m.err, EADDRNOTAVAIL);
+	world_free(w);
+}
+END_TEST
+
+/* --- a full queue, and the end with work in flight ------------------------------------------ */
+
+START_TEST(an_endpoint_whose_queue_is_full_says_so_and_WRITABLE_follows)
+{
+	struct world *w = world_new();
+	struct member m;
+	unsigned i;
+
+	member_init(&m, w, 0);
+	m.send_depth = DEPTH;
+	member_reopen(&m);
+	member_run_until_ready(&m);
+	member_join_too(&m, GROUP_A, EVRDMA_MCAST_OPT_SENDONLY);
+	for (i = 0; i < DEPTH; i++)
+		ck_assert_int_eq(member_send(&m, 64, NULL), 0);
+	ck_assert_int_eq(member_send(&m, 64, NULL), -EAGAIN);
+	member_run_until_writable(&m);
+	ck_assert_int_eq(member_send(&m, 64, NULL), 0);
+	world_free(w);
+	ck_assert_uint_eq(m.sent_ok + m.sent_cancelled, DEPTH + 1);
+}
+END_TEST
+
+/* The member's own callbacks check that every send ended before the endpoint closed. */
+START_TEST(a_group_is_left_with_sends_in_flight_that_all_end)
+{
+	struct world *w = world_new();
+	struct member m;
+	unsigned i;
+
+	member_join(&m, w, 0, GROUP_A, 0);
+	for (i = 0; i < MANY; i++)
+		ck_assert_int_eq(member_send(&m, 64, NULL), 0);
+	evrdma_mcast_close(m.group);
+	evrdma_mcast_close(m.group);
+	member_run_until_group_closed(&m);
+	ck_assert_uint_eq(m.sent_ok + m.sent_cancelled, MANY);
+	ck_assert_uint_eq(m.group_errors, 0);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(an_endpoint_closed_first_closes_its_groups_before_itself)
+{
+	struct world *w = world_new();
+	struct member m;
+	unsigned i;
+
+	member_join(&m, w, 0, GROUP_A, 0);
+	member_join_too(&m, GROUP_B, 0);
+	for (i = 0; i < MANY; i++)
+		ck_assert_int_eq(member_send(&m, 64, NULL), 0);
+	evrdma_dgram_close(m.dgram);
+	member_run_until_closed(&m);
+	ck_assert_uint_eq(m.groups_closed, 2);
+	ck_assert_uint_eq(m.group_errors, 0);
+	ck_assert_uint_eq(m.sent_ok + m.sent_cancelled, MANY);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_group_closed_while_it_joins_was_never_joined)
+{
+	struct world *w = world_new();
+	struct sockaddr_in sin;
+	struct member m;
+
+	world_address(&sin, GROUP_A, 0);
+	member_init(&m, w, 0);
+	member_open(&m);
+	member_run_until_ready(&m);
+	member_try_join(&m, (struct sockaddr *)&sin, 0);
+	ck_assert_ptr_null(evrdma_mcast_get_ah_attr(m.group));
+	ck_assert_uint_eq(evrdma_mcast_get_qp_num(m.group), 0);
+	evrdma_mcast_close(m.group);
+	member_run_until_group_closed(&m);
+	ck_assert_uint_eq(m.joined, 0);
+	world_free(w);
+}
+END_TEST
+
+TCase *group_case(void)
+{
+	TCase *tc = tcase_create("group");
+
+	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_set_timeout(tc, 60);
+	if (place.is_iwarp)
+		return tc; /* which has no datagrams */
+	tcase_add_test(tc, an_endpoint_that_is_ready_knows_its_mtu_and_number);
+	tcase_add_test(tc, a_datagram_arrives_with_its_bytes_its_number_and_its_sender);
+	tcase_add_test(tc, a_member_that_only_sends_receives_none);
+	tcase_add_test(tc, a_full_member_receives_its_own);
+	tcase_add_test(tc, an_endpoint_leaves_one_group_and_stays_in_the_other);
+	tcase_add_test(tc, an_endpoint_refuses_what_it_cannot_send);
+	tcase_add_test(tc, a_join_that_cannot_begin_says_so);
+	tcase_add_test(tc, a_group_of_a_kind_that_the_device_lacks_is_not_supported);
+	tcase_add_test(tc, an_assigned_group_is_for_InfiniBand_only);
+	tcase_add_test(tc, a_device_that_cannot_block_its_own_datagrams_says_so);
+	tcase_add_test(tc, an_address_that_is_not_ours_opens_nothing);
+	tcase_add_test(tc, an_endpoint_whose_queue_is_full_says_so_and_WRITABLE_follows);
+	tcase_add_test(tc, a_group_is_left_with_sends_in_flight_that_all_end);
+	tcase_add_test(tc, an_endpoint_closed_first_closes_its_groups_before_itself);
+	tcase_add_test(tc, a_group_closed_while_it_joins_was_never_joined);
+	return tc;
+}

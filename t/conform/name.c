@@ -1,0 +1,268 @@
+/* Connecting by name, through the caller's evdns_base. */
+#include "conform/suite.h"
+#include "conform/world.h"
+
+#include <errno.h>
+#include <event2/dns.h>
+#include <event2/dns_struct.h>
+#include <event2/util.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A name server on the loopback device, and what asks it. */
+struct names {
+	struct evdns_base *dns;
+	struct evdns_server_port *server;
+	evutil_socket_t fd;
+	bool answers;
+	unsigned asked;
+	int eai;
+};
+
+static void on_question(struct evdns_server_request *request, void *arg)
+{
+	struct names *names = arg;
+
+	names->asked++;
+	if (names->answers)
+		evdns_server_request_respond(request, DNS_ERR_NOTEXIST);
+	else
+		evdns_server_request_drop(request);
+}
+
+static void start_server(struct world *w, struct names *names)
+{
+	struct sockaddr_in sin;
+	socklen_t len = sizeof(sin);
+
+	world_address(&sin, "127.0.0.1", 0);
+	names->fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(bind(names->fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+	ck_assert_int_eq(getsockname(names->fd, (struct sockaddr *)&sin, &len), 0);
+	names->server =
+		evdns_add_server_port_with_base(w->loop, names->fd, 0, on_question, names);
+	ck_assert_int_eq(
+		evdns_base_nameserver_sockaddr_add(names->dns, (struct sockaddr *)&sin, len, 0), 0);
+}
+
+static void start_names(struct world *w, struct names *names)
+{
+	names->dns = evdns_base_new(w->loop, 0);
+	ck_assert_ptr_nonnull(names->dns);
+	w->tag = names;
+}
+
+static void end_names(struct names *names)
+{
+	evdns_base_free(names->dns, 0);
+	if (names->server) {
+		evdns_close_server_port(names->server);
+		close(names->fd);
+	}
+}
+
+/* A hosts file of its own: one line for each address of the name. */
+static void know_host(struct names *names, const char *name, const char *const *ips)
+{
+	char path[] = "/tmp/evrdma-hosts-XXXXXX";
+	FILE *hosts = fdopen(mkstemp(path), "w");
+
+	for (; *ips; ips++)
+		fprintf(hosts, "%s %s\n", *ips, name);
+	fclose(hosts);
+	ck_assert_int_eq(evdns_base_load_hosts(names->dns, path), 0);
+	unlink(path);
+}
+
+static void on_event(
+	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+	struct names *names = side->world->tag;
+
+	if (event == EVRDMA_CONN_ERROR)
+		names->eai = error->eai;
+}
+
+static struct side *connect_by_name(struct world *w, int family, const char *name)
+{
+	struct side *side = world_side_new(w, true);
+	struct names *names = w->tag;
+	uint16_t port = w->listener ? evrdma_listener_get_port(w->listener) : 9;
+
+	w->on_event = on_event;
+	w->in_call = true;
+	ck_assert_int_eq(
+		evrdma_conn_connect_hostname(side->conn, names->dns, family, name, port), 0);
+	w->in_call = false;
+	return side;
+}
+
+static bool client_is_up(struct world *w)
+{
+	return w->client->connected;
+}
+
+static bool client_is_down(struct world *w)
+{
+	return w->client->down;
+}
+
+static bool was_asked(struct world *w)
+{
+	return ((struct names *)w->tag)->asked;
+}
+
+/* --- names that are found ------------------------------------------------------------------- */
+
+START_TEST(a_name_that_is_an_address_asks_nobody)
+{
+	struct names names = { 0 };
+	struct world *w = world_new();
+
+	start_names(w, &names);
+	start_server(w, &names);
+	world_listen(w);
+	connect_by_name(w, AF_UNSPEC, place.ip);
+	world_run_until(w, client_is_up, 20000);
+	ck_assert_uint_eq(names.asked, 0);
+	end_names(&names);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_name_in_the_hosts_file_connects)
+{
+	const char *const ips[] = { place.ip, NULL };
+	struct names names = { 0 };
+	struct world *w = world_new();
+
+	start_names(w, &names);
+	know_host(&names, "somewhere", ips);
+	world_listen(w);
+	connect_by_name(w, AF_INET, "somewhere");
+	world_run_until(w, client_is_up, 20000);
+	end_names(&names);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(the_addresses_of_a_name_are_tried_in_turn)
+{
+	const char *const ips[] = { "127.0.0.1", "192.0.2.77", place.ip, NULL };
+	struct names names = { 0 };
+	struct world *w = world_new();
+
+	start_names(w, &names);
+	know_host(&names, "somewhere", ips);
+	world_listen(w);
+	connect_by_name(w, AF_INET, "somewhere");
+	world_run_until(w, client_is_up, 20000);
+	ck_assert_uint_eq(w->established, 1 + (w->server && w->server->connected));
+	end_names(&names);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(the_error_of_the_last_address_is_told_once)
+{
+	const char *const ips[] = { "127.0.0.1", place.ip, NULL };
+	struct names names = { 0 };
+	struct world *w = world_new();
+
+	start_names(w, &names);
+	know_host(&names, "somewhere", ips);
+	connect_by_name(w, AF_UNSPEC, "somewhere");
+	world_run_until(w, client_is_down, 20000);
+	ck_assert_int_eq(w->client->error, ECONNREFUSED);
+	ck_assert_int_eq(w->client->step, EVRDMA_STEP_CONNECT);
+	ck_assert_int_eq(names.eai, 0);
+	end_names(&names);
+	world_free(w);
+}
+END_TEST
+
+/* --- names that are not --------------------------------------------------------------------- */
+
+START_TEST(an_unknown_name_is_an_error)
+{
+	struct names names = { .answers = true };
+	struct world *w = world_new();
+
+	start_names(w, &names);
+	start_server(w, &names);
+	connect_by_name(w, AF_INET, "nowhere.invalid");
+	world_run_until(w, client_is_down, 20000);
+	ck_assert_uint_gt(names.asked, 0);
+	ck_assert_int_eq(w->client->error, EHOSTUNREACH);
+	ck_assert_int_eq(names.eai, EVUTIL_EAI_NONAME);
+	end_names(&names);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(the_deadline_covers_the_name)
+{
+	struct names names = { 0 };
+	struct world *w = world_new();
+
+	start_names(w, &names);
+	start_server(w, &names);
+	w->options.connect_timeout_ms = 50;
+	connect_by_name(w, AF_INET, "nowhere.invalid");
+	world_run_until(w, client_is_down, 20000);
+	ck_assert_int_eq(w->client->error, ETIMEDOUT);
+	ck_assert_int_eq(w->client->step, EVRDMA_STEP_NAME);
+	end_names(&names);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(close_cancels_a_lookup_before_and_after_it_was_sent)
+{
+	struct names names = { 0 };
+	struct world *w = world_new();
+
+	start_names(w, &names);
+	start_server(w, &names);
+	connect_by_name(w, AF_UNSPEC, "nowhere.invalid");
+	if (_i)
+		world_run_until(w, was_asked, 20000);
+	evrdma_conn_close(w->client->conn);
+	world_run_until(w, world_none_live, 20000);
+	ck_assert_uint_eq(w->closed, 1);
+	end_names(&names);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(close_cancels_a_lookup_that_was_answered_at_once)
+{
+	struct names names = { 0 };
+	struct world *w = world_new();
+
+	start_names(w, &names);
+	evrdma_conn_close(connect_by_name(w, AF_UNSPEC, place.ip)->conn);
+	world_run_until(w, world_none_live, 20000);
+	end_names(&names);
+	world_free(w);
+}
+END_TEST
+
+TCase *name_case(void)
+{
+	TCase *tc = tcase_create("name");
+
+	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, a_name_that_is_an_address_asks_nobody);
+	tcase_add_test(tc, a_name_in_the_hosts_file_connects);
+	tcase_add_test(tc, the_addresses_of_a_name_are_tried_in_turn);
+	tcase_add_test(tc, the_error_of_the_last_address_is_told_once);
+	tcase_add_test(tc, an_unknown_name_is_an_error);
+	tcase_add_test(tc, the_deadline_covers_the_name);
+	tcase_add_loop_test(tc, close_cancels_a_lookup_before_and_after_it_was_sent, 0, 2);
+	tcase_add_test(tc, close_cancels_a_lookup_that_was_answered_at_once);
+	return tc;
+}
