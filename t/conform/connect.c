@@ -224,8 +224,9 @@ START_TEST(connect_comes_from_the_address_it_was_given)
 	ck_assert_int_eq(evrdma_conn_connect(
 		side->conn, (struct sockaddr *)&src, (struct sockaddr *)&dst), 0);
 	world_connect_pair(w);
-	src.sin_port = ((const struct sockaddr_in *)evrdma_conn_get_local_addr(side->conn))->sin_port;
-	check_same_end(evrdma_conn_get_local_addr(side->conn), (struct sockaddr *)&src);
+	memcpy(&dst, evrdma_conn_get_local_addr(side->conn), sizeof(dst));
+	src.sin_port = dst.sin_port;
+	check_same_end((struct sockaddr *)&dst, (struct sockaddr *)&src);
 	world_free(w);
 }
 END_TEST

@@ -71,11 +71,12 @@ struct place place = {
 
 int main(void)
 {
+	static TCase *(*const cases[])(void) = { silence_case, channel_case, infiniband_case };
 	static const char *const ips[FAKE_KINDS] = {
 		[FAKE_ROCE] = FAKE_ROCE_IP, [FAKE_IWARP] = FAKE_IWARP_IP, [FAKE_IB] = FAKE_IB_IP
 	};
 
 	place.ip = ips[fake_place_kind];
 	place.is_iwarp = fake_place_kind == FAKE_IWARP;
-	return run_suite("fake", NULL, 0);
+	return run_suite("fake", cases, sizeof(cases) / sizeof(cases[0]));
 }

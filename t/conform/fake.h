@@ -2,9 +2,15 @@
 #ifndef EVR_CONFORM_FAKE_H
 #define EVR_CONFORM_FAKE_H
 
+#include <check.h>
+
 #include "fake/fake.h"
 
 /* The kind of device that the place's address belongs to. */
 extern const enum fake_kind fake_place_kind;
+
+TCase *channel_case(void);
+TCase *infiniband_case(void);
+TCase *silence_case(void);
 
 #endif

@@ -27,7 +27,11 @@ t_conform_device_LDADD = libevrdma.la $(RDMACM_LIBS) $(EVR_CONFORM_LIBS)
 if !SYSTEM_RDMACM
 check_PROGRAMS += t/conform/fake_roce.t t/conform/fake_iwarp.t
 TESTS += t/conform/fake_roce.t t/conform/fake_iwarp.t
-EVR_CONFORM_FAKE_SOURCES = $(EVR_CONFORM_SOURCES) t/conform/fake.c t/conform/fake.h
+EVR_CONFORM_FAKE_SOURCES = $(EVR_CONFORM_SOURCES) \
+	t/conform/fake.c t/conform/fake.h \
+	t/conform/fake_channel.c \
+	t/conform/fake_infiniband.c \
+	t/conform/fake_silence.c
 EVR_CONFORM_FAKE_LIBS = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS) $(CHECK_LIBS)
 t_conform_fake_roce_t_SOURCES = $(EVR_CONFORM_FAKE_SOURCES)
 t_conform_fake_roce_t_CPPFLAGS = \

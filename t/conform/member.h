@@ -43,6 +43,7 @@ void member_try_join(struct member *m, const struct sockaddr *group, unsigned jo
 int member_send(struct member *m, size_t len, const uint32_t *imm);
 
 void member_run_until_ready(struct member *m);
+void member_run_until_joined(struct member *m);
 void member_run_until_failed(struct member *m);
 void member_run_until_writable(struct member *m);
 void member_run_until_closed(struct member *m);

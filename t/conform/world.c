@@ -261,6 +261,14 @@ bool world_none_live(struct world *w)
 
 /* --- life ----------------------------------------------------------------------------------- */
 
+static void make_base(struct world *w, const struct evrdma_base_options *options)
+{
+	w->base = evrdma_base_new(w->loop, options);
+	ck_assert_msg(w->base, "base: %s", strerror(errno));
+	w->pool = evrdma_pool_new(w->base, BUF_SIZE, 0);
+	ck_assert_ptr_nonnull(w->pool);
+}
+
 struct world *world_new(void)
 {
 	struct world *w = calloc(1, sizeof(*w));
@@ -269,10 +277,7 @@ struct world *world_new(void)
 	place.count(w->counts_before);
 	w->fds_before = count_fds();
 	w->loop = event_base_new();
-	w->base = evrdma_base_new(w->loop, NULL);
-	ck_assert_msg(w->base, "base: %s", strerror(errno));
-	w->pool = evrdma_pool_new(w->base, BUF_SIZE, 0);
-	ck_assert_ptr_nonnull(w->pool);
+	make_base(w, NULL);
 	evrdma_conn_options_init(&w->options);
 	w->options.recv_pool = w->pool;
 	return w;
@@ -315,6 +320,15 @@ void world_close_other(struct world *w)
 	evrdma_base_close(w->other, on_other_closed, w);
 	world_run_until(w, other_is_closed, 60000);
 	w->other = NULL;
+}
+
+void world_replace_base(struct world *w, const struct evrdma_base_options *options)
+{
+	evrdma_base_close(w->base, on_base_closed, w);
+	world_run_until(w, base_is_closed, 60000);
+	w->base_closed = false;
+	make_base(w, options);
+	w->options.recv_pool = w->pool;
 }
 
 static void check_counts(struct world *w)

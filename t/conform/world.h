@@ -73,6 +73,8 @@ struct world {
 struct world *world_new(void);
 /* Closes all, runs the loop to the end, and checks that nothing is left. */
 void world_free(struct world *w);
+/* Before anything was made in it. */
+void world_replace_base(struct world *w, const struct evrdma_base_options *options);
 void world_add_other(struct world *w);
 /* Closes the second base and waits for it. */
 void world_close_other(struct world *w);

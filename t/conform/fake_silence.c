@@ -1,0 +1,300 @@
+/* Answers that do not come, come late, or come twice. */
+#include "conform/fake.h"
+#include "conform/member.h"
+#include "conform/world.h"
+
+#include <errno.h>
+#include <rdma/rdma_cma.h>
+
+static bool client_is_down(struct world *w)
+{
+	return w->client && w->client->down;
+}
+
+static bool server_is_down(struct world *w)
+{
+	return w->server && w->server->down;
+}
+
+static bool client_is_up(struct world *w)
+{
+	return w->client && w->client->connected;
+}
+
+static bool server_got_one(struct world *w)
+{
+	return w->server && w->server->received == 1;
+}
+
+static void keep_open(
+	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+}
+
+static struct world *world_in_a_hurry(void)
+{
+	struct world *w = world_new();
+
+	w->on_event = keep_open;
+	w->options.connect_timeout_ms = 30;
+	w->options.drain_timeout_ms = 30;
+	world_listen(w);
+	return w;
+}
+
+static void inject(struct side *side, enum rdma_cm_event_type event, int status)
+{
+	ck_assert_int_eq(fake_inject(evrdma_conn_get_cm_id(side->conn), event, status), 0);
+}
+
+/* --- while it connects ---------------------------------------------------------------------- */
+
+static const struct {
+	enum fake_message withheld;
+	enum evrdma_step step;
+} withheld_answers[] = {
+	{ FAKE_ADDR, EVRDMA_STEP_ADDR },
+	{ FAKE_ROUTE, EVRDMA_STEP_ROUTE },
+	{ FAKE_REQ, EVRDMA_STEP_CONNECT },
+	{ FAKE_REP, EVRDMA_STEP_CONNECT },
+	{ FAKE_REJ, EVRDMA_STEP_CONNECT },
+};
+
+static void reject(struct world *w, struct evrdma_request *request)
+{
+	ck_assert_int_eq(evrdma_request_reject(request, NULL, 0), 0);
+}
+
+START_TEST(the_deadline_ends_a_connect_whose_answer_is_withheld)
+{
+	struct world *w = world_in_a_hurry();
+
+	if (withheld_answers[_i].withheld == FAKE_REJ)
+		w->on_request = reject;
+	fake_hold(withheld_answers[_i].withheld);
+	world_connect(w);
+	world_run_until(w, client_is_down, 10000);
+	ck_assert_int_eq(w->client->error, ETIMEDOUT);
+	ck_assert_int_eq(w->client->step, withheld_answers[_i].step);
+	fake_release(withheld_answers[_i].withheld);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(the_deadline_ends_a_connect_to_a_silent_host)
+{
+	struct world *w = world_in_a_hurry();
+	const char *const ips[] = { [FAKE_ROCE] = "192.0.2.250", [FAKE_IWARP] = "198.51.100.250",
+		[FAKE_IB] = "203.0.113.250" };
+
+	world_connect_to(w, ips[fake_place_kind], 9);
+	world_run_until(w, client_is_down, 10000);
+	ck_assert_int_eq(w->client->error, ETIMEDOUT);
+	ck_assert_int_eq(w->client->step, EVRDMA_STEP_CONNECT);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(an_address_without_a_device_is_an_error)
+{
+	static const struct {
+		const char *ip;
+		int error;
+	} addresses[] = { { FAKE_NO_RDMA_IP, ENODEV }, { FAKE_NO_ROUTE_IP, ENETUNREACH },
+		{ "192.0.2.77", ETIMEDOUT } };
+	struct world *w = world_in_a_hurry();
+
+	world_connect_to(w, addresses[_i].ip, 9);
+	world_run_until(w, client_is_down, 10000);
+	ck_assert_int_eq(w->client->error, addresses[_i].error);
+	ck_assert_int_eq(w->client->step, EVRDMA_STEP_ADDR);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(the_deadline_ends_an_accept_that_is_never_confirmed)
+{
+	struct world *w = world_in_a_hurry();
+
+	fake_hold(FAKE_RTU);
+	world_connect(w);
+	world_run_until(w, server_is_down, 10000);
+	ck_assert_int_eq(w->server->error, ETIMEDOUT);
+	ck_assert_int_eq(w->server->step, EVRDMA_STEP_ACCEPT);
+	ck_assert(!w->server->connected);
+	world_free(w);
+}
+END_TEST
+
+/* The world's callbacks check that CONNECTED is told once, and before the message. */
+START_TEST(data_that_overtakes_the_confirmation_connects)
+{
+	struct world *w = world_new();
+
+	fake_hold(FAKE_RTU);
+	world_listen(w);
+	world_connect(w);
+	world_run_until(w, client_is_up, 10000);
+	side_send(w->client, 1, 64);
+	world_run_until(w, server_got_one, 10000);
+	ck_assert(w->server->connected);
+	fake_release(FAKE_RTU);
+	ck_assert_int_eq(evrdma_conn_disconnect(w->server->conn), 0);
+	world_run_until(w, world_none_live, 10000);
+	world_free(w);
+}
+END_TEST
+
+/* --- while it disconnects ------------------------------------------------------------------- */
+
+START_TEST(a_disconnect_that_is_not_answered_is_an_error_once)
+{
+	enum fake_message withheld = _i ? FAKE_DREP : FAKE_DREQ;
+	struct world *w = world_in_a_hurry();
+
+	world_connect_pair(w);
+	fake_hold(withheld);
+	ck_assert_int_eq(evrdma_conn_disconnect(w->client->conn), 0);
+	world_run_until(w, client_is_down, 10000);
+	ck_assert_int_eq(w->client->error, ETIMEDOUT);
+	ck_assert_int_eq(w->client->step, EVRDMA_STEP_DISCONNECT);
+	fake_release(withheld);
+	world_run_until(w, server_is_down, 10000);
+	ck_assert_int_eq(w->server->error, 0);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_disconnect_told_twice_and_late_ends_once)
+{
+	struct world *w = world_new();
+
+	w->on_event = keep_open;
+	world_connect_pair(w);
+	inject(w->client, RDMA_CM_EVENT_DISCONNECTED, 0);
+	inject(w->client, RDMA_CM_EVENT_DISCONNECTED, -ETIMEDOUT);
+	inject(w->client, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	world_run_until(w, client_is_down, 10000);
+	ck_assert_int_eq(w->client->error, 0);
+	world_run_until(w, server_is_down, 10000);
+	world_free(w);
+}
+END_TEST
+
+static bool server_got_ten(struct world *w)
+{
+	return w->server->received == 10;
+}
+
+START_TEST(events_that_only_inform_leave_a_connection_as_it_is)
+{
+	struct world *w = world_new();
+
+	world_connect_pair(w);
+	inject(w->client, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+	inject(w->client, RDMA_CM_EVENT_ADDR_CHANGE, 0);
+	inject(w->client, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	side_send(w->client, 10, 64);
+	world_run_until(w, server_got_ten, 10000);
+	ck_assert(!w->client->down);
+	world_free(w);
+}
+END_TEST
+
+/* --- a peer that no longer takes data ------------------------------------------------------- */
+
+static void accept_without_receives(struct world *w, struct evrdma_request *request)
+{
+	w->options.recv_pool = NULL;
+	side_accept(world_side_new(w, false), request);
+}
+
+START_TEST(sends_to_a_peer_without_buffers_end_with_the_retries)
+{
+	struct world *w = world_new();
+
+	w->on_event = keep_open;
+	w->on_request = accept_without_receives;
+	world_connect_pair(w);
+	side_send(w->client, 8, 64);
+	event_base_loop(w->loop, EVLOOP_NONBLOCK);
+	event_base_loop(w->loop, EVLOOP_NONBLOCK);
+	ck_assert_uint_eq(fake_time_out_work(), 1);
+	world_run_until(w, client_is_down, 10000);
+	ck_assert_int_eq(w->client->error, ENOBUFS);
+	ck_assert_int_eq(w->client->step, EVRDMA_STEP_TRANSFER);
+	evrdma_conn_close(w->client->conn);
+	world_free(w);
+}
+END_TEST
+
+/* --- groups --------------------------------------------------------------------------------- */
+
+START_TEST(a_join_that_fails_is_told_and_the_endpoint_stays)
+{
+	struct world *w = world_new();
+	struct sockaddr_in sin;
+	struct member m;
+
+	world_address(&sin, GROUP_A, 0);
+	member_init(&m, w, 0);
+	member_open(&m);
+	member_run_until_ready(&m);
+	fake_answer(FAKE_JOIN, -ENETUNREACH);
+	member_try_join(&m, (struct sockaddr *)&sin, 0);
+	member_run_until_group_failed(&m);
+	ck_assert_int_eq(m.group_err, ENETUNREACH);
+	evrdma_mcast_close(m.group);
+	member_run_until_group_closed(&m);
+	member_join_too(&m, GROUP_A, 0);
+	ck_assert_uint_eq(m.errors, 0);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(an_address_handle_outlives_its_group_until_the_last_send)
+{
+	struct world *w = world_new();
+	struct member m;
+	unsigned handles;
+
+	member_join(&m, w, 0, GROUP_A, EVRDMA_MCAST_OPT_SENDONLY);
+	handles = fake_live(FAKE_AH);
+	fake_work_by_hand(true);
+	ck_assert_int_eq(member_send(&m, 64, NULL), 0);
+	evrdma_mcast_close(m.group);
+	event_base_loop(w->loop, EVLOOP_NONBLOCK);
+	event_base_loop(w->loop, EVLOOP_NONBLOCK);
+	ck_assert_uint_eq(fake_live(FAKE_AH), handles);
+	ck_assert_uint_eq(fake_live(FAKE_MEMBERSHIP), 0);
+	ck_assert_uint_eq(m.groups_closed, 0);
+	fake_work_by_hand(false);
+	member_run_until_group_closed(&m);
+	ck_assert_uint_eq(fake_live(FAKE_AH), handles - 1);
+	world_free(w);
+	ck_assert_uint_eq(m.sent_ok, 1);
+}
+END_TEST
+
+TCase *silence_case(void)
+{
+	static const int answers = sizeof(withheld_answers) / sizeof(withheld_answers[0]);
+	TCase *tc = tcase_create("silence");
+
+	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_loop_test(
+		tc, the_deadline_ends_a_connect_whose_answer_is_withheld, 0, answers);
+	tcase_add_test(tc, the_deadline_ends_a_connect_to_a_silent_host);
+	tcase_add_loop_test(tc, an_address_without_a_device_is_an_error, 0, 3);
+	tcase_add_test(tc, a_disconnect_told_twice_and_late_ends_once);
+	tcase_add_test(tc, events_that_only_inform_leave_a_connection_as_it_is);
+	if (fake_place_kind == FAKE_IWARP)
+		return tc; /* no confirmation, no answer to a disconnect, no retries, no datagrams */
+	tcase_add_test(tc, sends_to_a_peer_without_buffers_end_with_the_retries);
+	tcase_add_test(tc, the_deadline_ends_an_accept_that_is_never_confirmed);
+	tcase_add_test(tc, data_that_overtakes_the_confirmation_connects);
+	tcase_add_loop_test(tc, a_disconnect_that_is_not_answered_is_an_error_once, 0, 2);
+	tcase_add_test(tc, a_join_that_fails_is_told_and_the_endpoint_stays);
+	tcase_add_test(tc, an_address_handle_outlives_its_group_until_the_last_send);
+	return tc;
+}
