@@ -1,5 +1,4 @@
 GUEST_TESTS += t/interop/examples.sh
-EXTRA_DIST += t/interop/examples.sh
 
 # The stock tools on our librdmacm, and a device removed under a living process.
 if TESTS_ENABLED
@@ -28,3 +27,13 @@ EXTRA_DIST += t/interop/dropin.sh t/interop/fields.sh t/interop/join_ex.sh t/int
 # What our tools say when something is wrong.
 GUEST_TESTS += t/interop/tool_errors.sh:rxe t/interop/tool_errors.sh:siw
 EXTRA_DIST += t/interop/tool_errors.sh
+
+# Every pair of {ours, stock} tools on {our, the stock} librdmacm.
+if !SYSTEM_RDMACM
+GUEST_TESTS += t/interop/cores.sh t/interop/ucmatose.sh:rxe t/interop/ucmatose.sh:siw \
+	t/interop/mckey.sh:rxe
+GUEST2_TESTS += t/interop/mckey2.sh
+endif
+
+EXTRA_DIST += t/interop/cores.sh t/interop/ends.sh t/interop/examples.sh t/interop/groups.sh \
+	t/interop/mckey.sh t/interop/mckey2.sh t/interop/ucmatose.sh
