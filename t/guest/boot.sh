@@ -87,7 +87,8 @@ start_guest() {
 
 log_tail() {
 	say "the last lines of the kernel's log (all of it in $1):"
-	tail -n 40 "$1/dmesg" >&2 2>/dev/null || tail -n 40 "$1/console" >&2
+	sed '1,/Run .init as init/d' "$1/dmesg" 2>/dev/null | tail -n 40 >&2
+	[ -s "$1/dmesg" ] || tail -n 40 "$1/console" >&2
 }
 
 # verdict DIR: the script's status, or 125 when the guest broke.

@@ -5,8 +5,6 @@
 ours_libs=$top_builddir/.libs
 ours_bin=$top_builddir/examples/tools/.libs
 stock_libs=$(mktemp -d)
-have_ours=
-[ ! -x "$ours_bin/ucmatose" ] || have_ours=yes
 
 # Our event library beside the distribution's librdmacm needs a folder that has the one without
 # the other.
@@ -18,31 +16,39 @@ done
 # tools leak is not our affair.
 sanitizer=$(ldd "$ours_libs/librdmacm.so.1" 2>/dev/null | sed -n 's/.*libasan[^ ]* => \([^ ]*\).*/\1/p')
 
-# end_env END: the environment that chooses the core, as words for env(1).
+# end_env END: chooses the core for what this shell runs from now on; for a subshell.
 end_env() {
 	case $1 in
-	stock@ours)
-		echo "LD_LIBRARY_PATH=$ours_libs"
-		[ -z "$sanitizer" ] || echo "LD_PRELOAD=$sanitizer ASAN_OPTIONS=detect_leaks=0"
-		;;
-	ours@ours) echo "LD_LIBRARY_PATH=$ours_libs" ;;
-	ours@stock) echo "LD_LIBRARY_PATH=$stock_libs" ;;
-	stock@stock) echo LD_BIND_NOW=1 ;;
+	*@ours) export LD_LIBRARY_PATH="$ours_libs" ;;
+	ours@stock) export LD_LIBRARY_PATH="$stock_libs" ;;
+	esac
+	case $sanitizer:$1 in
+	?*:stock@ours) export LD_PRELOAD="$sanitizer" ASAN_OPTIONS=detect_leaks=0 ;;
 	esac
 }
 
-# end_tool END TOOL: the binary.
-end_tool() {
+# end_run END SECONDS TOOL [ARGUMENT]...: the tool in place of this shell; for a subshell. The time
+# limit is busybox's because a static program starts several times faster under emulation.
+end_run() {
 	case $1 in
-	ours@*) echo "$ours_bin/$2" ;;
-	*) echo "/usr/bin/$2" ;;
+	ours@*) bin=$ours_bin/$3 ;;
+	*) bin=/usr/bin/$3 ;;
 	esac
+	end=$1 seconds=$2
+	shift 3
+	set -- "$bin" "$@"
+	[ "$seconds" -eq 0 ] || set -- busybox timeout "$seconds" "$@"
+	end_env "$end"
+	exec "$@"
 }
 
 # end_core END TOOL: which librdmacm.so.1 the end really gets.
 end_core() {
-	# shellcheck disable=SC2046 # words
-	env $(end_env "$1") ldd "$(end_tool "$1" "$2")" | sed -n 's/.*librdmacm\.so\.1 => \([^ ]*\).*/\1/p'
+	case $1 in
+	ours@*) bin=$ours_bin/$2 ;;
+	*) bin=/usr/bin/$2 ;;
+	esac
+	(end_env "$1" && ldd "$bin") | sed -n 's/.*librdmacm\.so\.1 => \([^ ]*\).*/\1/p'
 }
 
 runs_on_its_core() {

@@ -14,14 +14,11 @@ users() {
 
 has_users() { [ "$(users "$1" "$2")" -ge "$3" ]; }
 
-# The stock receivers spin until their data comes; at a low priority they leave room for the rest.
 # mckey_run NAME END ARGUMENT...: its output in $tmp/NAME, its status in $tmp/NAME.status.
 mckey_run() {
 	name=$1 end=$2 status=0
 	shift 2
-	case $name in *sender*) nice=0 ;; *) nice=19 ;; esac
-	# shellcheck disable=SC2046 # words
-	env $(end_env "$end") nice -n $nice timeout 60 $(end_tool "$end" mckey) "$@" >"$tmp/$name" 2>&1 || status=$?
+	(end_run "$end" 60 mckey "$@") >"$tmp/$name" 2>&1 || status=$?
 	echo $status >"$tmp/$name.status"
 }
 
