@@ -144,5 +144,5 @@ dev_up_eth0() {
 # barrier NAME [SECONDS]: returns once both guests have come here.
 barrier() {
 	: >"$EVR_SHARED/$1.$EVR_ROLE"
-	wait_until "${2:-60}" test -e "$EVR_SHARED/$1.$EVR_PEER"
+	wait_until "${2:-120}" test -e "$EVR_SHARED/$1.$EVR_PEER"
 }

@@ -30,13 +30,15 @@ all_joined() {
 
 # senders SET [OPTION]
 senders() {
-	i=0
+	i=0 pids=
 	for p in $pairs; do
 		i=$((i + 1))
 		# shellcheck disable=SC2086 # the option may be none
 		mckey_run "$1.$i.sender" "${p%:*}" -s -b "$EVR_IP4" -m "$(group "$1" $i)" $2 &
+		pids="$pids $!"
 	done
-	wait
+	# shellcheck disable=SC2086 # words
+	wait $pids
 }
 
 # Looks at the kernel's list of memberships as long as the senders run.
@@ -64,6 +66,7 @@ a)
 	cell "members: the receiver beside each sender has joined" wait_until 60 all_joined 1 1
 	barrier joined
 	senders 1
+	wait
 	verdicts 1 "sender receiver3" "members"
 
 	barrier joined-2
