@@ -6,5 +6,6 @@ include t/unit/local.mk
 endif
 include t/conform/local.mk
 endif
+include t/bench/local.mk
 include t/guest/local.mk
 include t/interop/local.mk
