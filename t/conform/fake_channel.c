@@ -261,6 +261,7 @@ TCase *channel_case(void)
 	TCase *tc = tcase_create("channel");
 
 	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, every_object_is_told_when_the_channel_cannot_be_read, 0, 2);
 	if (fake_place_kind != FAKE_IWARP)
 		tcase_add_test(tc,

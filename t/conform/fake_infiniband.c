@@ -121,6 +121,7 @@ TCase *infiniband_case(void)
 	TCase *tc = tcase_create("infiniband");
 
 	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, an_IPv6_group_is_joined_and_passes_datagrams);
 	tcase_add_test(tc, a_raw_group_is_joined_by_its_GID);
 	tcase_add_test(tc, an_assigned_group_has_a_GID_after_the_join);

@@ -282,6 +282,7 @@ TCase *silence_case(void)
 	TCase *tc = tcase_create("silence");
 
 	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(
 		tc, the_deadline_ends_a_connect_whose_answer_is_withheld, 0, answers);
 	tcase_add_test(tc, the_deadline_ends_a_connect_to_a_silent_host);

@@ -227,6 +227,7 @@ TCase *option_case(void)
 	TCase *tc = tcase_create("option");
 
 	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, options_of_a_newer_program_are_taken_when_the_rest_is_zero);
 	tcase_add_test(tc, options_that_this_library_does_not_know_are_refused);
 	tcase_add_test(tc, options_of_an_older_program_get_the_defaults_for_the_rest);
