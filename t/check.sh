@@ -6,7 +6,7 @@
 #	t/check.sh               everything
 #	t/check.sh STAGE...      some of: sanitizers normal system dist guest guest-sanitizers
 #
-# Build trees and logs stay in build-check/, so that a second run is quick.
+# Build trees, logs and the guest's kernel stay in build-check/, so that a second run is quick.
 set -eu
 cd "$(dirname "$0")/.."
 top=$PWD
@@ -26,7 +26,7 @@ count() {
 # step NAME COMMAND...: one cell; the output goes to a log, shown when it fails.
 step() {
 	name=$1
-	log=$work/log/$(echo "$name" | tr ' /' '__').log
+	log=$work/log/$(echo "$name" | tr -d : | tr ' /' '__').log
 	shift
 	since=$(date +%s)
 	if "$@" >"$log" 2>&1 </dev/null; then
@@ -69,7 +69,7 @@ build() {
 # Every cell of `make check`, from the .trs files of automake's driver; the failed ones by name.
 count_trs() {
 	find "$work/$1" -name '*.trs' -exec cat {} + >"$work/log/$1.trs"
-	sed -n 's/^:test-result: \(FAIL\|ERROR\|XPASS\|SKIP\)/check: &/p' "$work/log/$1.trs"
+	grep -E '^(FAIL|ERROR|XPASS|SKIP): ' "$work/log/$1_make_check.log" || :
 	# shellcheck disable=SC2046 # three numbers
 	count $(awk '
 		/^:test-result: (PASS|XFAIL)/ { p++ }
@@ -104,7 +104,7 @@ stage() {
 	sanitizers) build sanitizers --enable-sanitizers && make_check sanitizers ;;
 	normal) build normal && make_check normal ;;
 	system) build system --with-system-librdmacm && make_check system ;;
-	dist) build normal && step "normal: make distcheck" in_tree normal make distcheck ;;
+	dist) build normal && step "normal: make distcheck" in_tree normal make -j"$(nproc)" distcheck ;;
 	guest) build normal && make_check_guest normal ;;
 	guest-sanitizers) build sanitizers --enable-sanitizers && make_check_guest sanitizers ;;
 	*) say "no such stage: $1 (there are: $stages)"; exit 2 ;;
@@ -112,14 +112,6 @@ stage() {
 }
 
 # --- the run -----------------------------------------------------------------
-
-bootstrap() {
-	[ ! -f "$top/config.status" ] || {
-		echo "the checkout itself is configured: run make distclean there first"
-		return 1
-	}
-	[ -z "$(find configure.ac Makefile.am m4 -newer configure 2>&1)" ] || autoreconf -fi
-}
 
 # Fewer cells than there were is a test that silently went away.
 check_cells() {
@@ -146,7 +138,7 @@ trap 'exit 130' INT TERM HUP
 mkdir -p "$work/log"
 begin=$(date +%s)
 step "set-up" t/setup.sh
-step "autoreconf" bootstrap
+step "autoreconf" t/bootstrap.sh
 step "the guest's kernel" t/guest/fetch
 # shellcheck disable=SC2048 # words
 for s in ${*:-$stages}; do stage "$s"; done

@@ -8,7 +8,7 @@ GUEST_FILES = \
 	t/guest/boot.sh t/guest/eth0.sh t/guest/fetch t/guest/host.sh t/guest/init t/guest/inside \
 	t/guest/lib.sh t/guest/many t/guest/net.sh t/guest/run t/guest/run2 t/guest/smoke.sh \
 	t/guest/suite t/guest/tap.awk
-EXTRA_DIST += $(GUEST_FILES) t/setup.sh t/check.sh t/cells
+EXTRA_DIST += $(GUEST_FILES) t/setup.sh t/bootstrap.sh t/check.sh t/cells
 
 GUEST_ENV = top_srcdir='$(abs_top_srcdir)' top_builddir='$(abs_top_builddir)'
 

@@ -1,6 +1,5 @@
 # What can be told about the tree by reading it. Each is a TAP script; see lint.sh.
 EVR_LINTS = \
-	t/lint/cm_abi.sh \
 	t/lint/examples.sh \
 	t/lint/headers.sh \
 	t/lint/include.sh \
@@ -8,9 +7,12 @@ EVR_LINTS = \
 	t/lint/symbols.sh \
 	t/lint/tools_cli.sh \
 	t/lint/tree.sh
+if !SYSTEM_RDMACM
+EVR_LINTS += t/lint/cm_abi.sh
+endif
 TESTS += $(EVR_LINTS)
 EXTRA_DIST += $(EVR_LINTS) \
-	t/lint/cm_abi.c \
+	t/lint/cm_abi.c t/lint/cm_abi.sh \
 	t/lint/include.awk \
 	t/lint/installed.sh \
 	t/lint/length.awk \
