@@ -228,6 +228,117 @@ START_TEST(sends_to_a_peer_without_buffers_end_with_the_retries)
 }
 END_TEST
 
+/* --- the thin layer -------------------------------------------------------------------------- */
+
+struct result {
+	unsigned done;
+	int err;
+	enum evrdma_step step;
+};
+
+static void on_done(struct evrdma_id *id, const struct evrdma_error *error,
+	const struct rdma_cm_event *event, void *arg)
+{
+	struct result *result = arg;
+
+	result->done++;
+	result->err = error ? error->err : 0;
+	result->step = error ? error->step : EVRDMA_STEP_NONE;
+}
+
+static bool is_done(struct world *w)
+{
+	return ((struct result *)w->tag)->done;
+}
+
+/* Waits for the operation that the call began; gives what it came to. */
+static int outcome(struct world *w, int ret)
+{
+	struct result *result = w->tag;
+
+	ck_assert_int_eq(ret, 0);
+	world_run_until(w, is_done, 10000);
+	ck_assert_uint_eq(result->done, 1);
+	result->done = 0;
+	return result->err;
+}
+
+static struct evrdma_id *resolve_by_id(struct world *w, struct result *result)
+{
+	struct evrdma_id *id = evrdma_id_new(w->base, RDMA_PS_TCP, NULL, NULL);
+	struct ibv_qp_init_attr init = { .cap = { 2, 2, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
+	struct sockaddr_in sin;
+
+	w->tag = result;
+	world_address(&sin, place.ip, 9);
+	ck_assert_int_eq(outcome(w, evrdma_id_resolve_addr(
+		id, NULL, (struct sockaddr *)&sin, 2000, on_done, result)), 0);
+	ck_assert_int_eq(outcome(w, evrdma_id_resolve_route(id, 2000, on_done, result)), 0);
+	ck_assert_int_eq(rdma_create_qp(evrdma_id_get_cm_id(id), NULL, &init), 0);
+	return id;
+}
+
+START_TEST(the_deadline_ends_the_connect_of_an_id)
+{
+	struct result result = { 0 };
+	struct world *w = world_new();
+	struct evrdma_id *id = resolve_by_id(w, &result);
+
+	fake_hold(FAKE_REQ);
+	ck_assert_int_eq(
+		outcome(w, evrdma_id_connect(id, NULL, 20, on_done, &result)), ETIMEDOUT);
+	ck_assert_int_eq(result.step, EVRDMA_STEP_CONNECT);
+	fake_release(FAKE_REQ);
+	world_free(w);
+	ck_assert_uint_eq(result.done, 0);
+}
+END_TEST
+
+START_TEST(an_id_is_told_what_the_kernel_says_of_its_address_and_route)
+{
+	struct result result = { 0 };
+	struct world *w = world_new();
+	struct evrdma_id *id = evrdma_id_new(w->base, RDMA_PS_TCP, NULL, NULL);
+	struct sockaddr_in sin;
+
+	w->tag = &result;
+	world_address(&sin, place.ip, 9);
+	fake_answer(FAKE_ADDR, -EHOSTUNREACH);
+	ck_assert_int_eq(outcome(w, evrdma_id_resolve_addr(id, NULL, (struct sockaddr *)&sin, 9,
+		on_done, &result)), EHOSTUNREACH);
+	ck_assert_int_eq(outcome(w, evrdma_id_resolve_addr(id, NULL, (struct sockaddr *)&sin, 9,
+		on_done, &result)), 0);
+	fake_answer(FAKE_ROUTE, -EINVAL);
+	ck_assert_int_eq(outcome(w, evrdma_id_resolve_route(id, 9, on_done, &result)), EINVAL);
+	ck_assert_int_eq(result.step, EVRDMA_STEP_ROUTE);
+	ck_assert_int_eq(outcome(w, evrdma_id_resolve_route(id, 9, on_done, &result)), 0);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(the_kernels_own_not_supported_is_the_C_librarys)
+{
+	enum { KERNEL_ENOTSUPP = 524 };
+	struct result result = { 0 };
+	struct world *w = world_new();
+	struct evrdma_id *id = evrdma_id_new(w->base, RDMA_PS_UDP, NULL, NULL);
+	struct sockaddr_in sin;
+
+	w->tag = &result;
+	world_address(&sin, place.ip, 0);
+	ck_assert_int_eq(evrdma_id_bind(id, (struct sockaddr *)&sin), 0);
+	world_address(&sin, GROUP_A, 0);
+	fake_fail_next("JOIN_MCAST", KERNEL_ENOTSUPP);
+	ck_assert_int_eq(evrdma_id_join(id, (struct sockaddr *)&sin, 0, on_done, &result),
+		-EOPNOTSUPP);
+	fake_answer(FAKE_JOIN, -KERNEL_ENOTSUPP);
+	ck_assert_int_eq(outcome(w, evrdma_id_join(
+		id, (struct sockaddr *)&sin, 0, on_done, &result)), EOPNOTSUPP);
+	ck_assert_int_eq(result.step, EVRDMA_STEP_JOIN);
+	world_free(w);
+}
+END_TEST
+
 /* --- groups --------------------------------------------------------------------------------- */
 
 START_TEST(a_join_that_fails_is_told_and_the_endpoint_stays)
@@ -289,12 +400,15 @@ TCase *silence_case(void)
 	tcase_add_loop_test(tc, an_address_without_a_device_is_an_error, 0, 3);
 	tcase_add_test(tc, a_disconnect_told_twice_and_late_ends_once);
 	tcase_add_test(tc, events_that_only_inform_leave_a_connection_as_it_is);
+	tcase_add_test(tc, the_deadline_ends_the_connect_of_an_id);
+	tcase_add_test(tc, an_id_is_told_what_the_kernel_says_of_its_address_and_route);
 	if (fake_place_kind == FAKE_IWARP)
 		return tc; /* none of the rest is there */
 	tcase_add_test(tc, sends_to_a_peer_without_buffers_end_with_the_retries);
 	tcase_add_test(tc, the_deadline_ends_an_accept_that_is_never_confirmed);
 	tcase_add_test(tc, data_that_overtakes_the_confirmation_connects);
 	tcase_add_loop_test(tc, a_disconnect_that_is_not_answered_is_an_error_once, 0, 2);
+	tcase_add_test(tc, the_kernels_own_not_supported_is_the_C_librarys);
 	tcase_add_test(tc, a_join_that_fails_is_told_and_the_endpoint_stays);
 	tcase_add_test(tc, an_address_handle_outlives_its_group_until_the_last_send);
 	return tc;

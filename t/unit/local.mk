@@ -53,7 +53,13 @@ t_unit_fake_ev_t_LDADD = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIB
 
 EVR_EV_LOOP = t/unit/ev_loop.h t/unit/ev_loop.c $(EVR_FAKE_MAIN)
 EVR_EV_LIBS = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS) $(CHECK_LIBS)
-EVR_UNIT_TESTS += t/unit/ev_id.t t/unit/ev_listener.t
+EVR_UNIT_TESTS += t/unit/ev_id.t t/unit/ev_listener.t t/unit/util_idmap.t t/unit/util_options.t
+t_unit_util_idmap_t_SOURCES = t/unit/util_idmap.c $(EVR_UNIT)
+t_unit_util_idmap_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_util_idmap_t_LDADD = libevr_util.la $(CHECK_LIBS)
+t_unit_util_options_t_SOURCES = t/unit/util_options.c $(EVR_UNIT)
+t_unit_util_options_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_util_options_t_LDADD = libevr_util.la $(CHECK_LIBS)
 t_unit_ev_id_t_SOURCES = t/unit/ev_id.c $(EVR_EV_LOOP)
 t_unit_ev_id_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_ev_id_t_LDADD = $(EVR_EV_LIBS)
