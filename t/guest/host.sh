@@ -21,9 +21,15 @@ top_builddir=$(find_builddir)
 cache=${EVR_GUEST_CACHE:-$top_builddir/t/guest/cache}
 export top_srcdir top_builddir
 
-# 0 when this machine can run the scripts itself.
+# host_can CA|RNIC MODULE: a device of this kind is here, or root can make one in software.
+host_can() {
+	grep -qs "$1" /sys/class/infiniband/*/node_type ||
+		{ [ "$(id -u)" -eq 0 ] && modprobe -n -q "$2" 2>/dev/null; }
+}
+
+# This machine runs the scripts itself if it has RDMA, both kinds that they ask for.
 host_has_rdma() {
-	[ -c /dev/infiniband/rdma_cm ] && [ -n "$(ls /sys/class/infiniband 2>/dev/null)" ]
+	[ -c /dev/infiniband/rdma_cm ] && host_can CA rdma_rxe && host_can RNIC siw
 }
 
 want_guest() {

@@ -86,13 +86,16 @@ dev_up() {
 }
 
 dev_make() {
-	[ -n "${EVR_IN_GUEST:-}" ] || modprobe -q -a "rdma_$1" || modprobe -q "$1" || return 1
+	case ${EVR_IN_GUEST:-no}:$1 in
+	no:rxe) modprobe -q rdma_rxe || return 1 ;;
+	no:siw) modprobe -q siw || return 1 ;;
+	esac
 	ip link add "$EVR_NETDEV" type veth peer name "${EVR_NETDEV}p" || return 1
 	ip addr add "$EVR_IP4/24" dev "$EVR_NETDEV"
 	ip addr add "$EVR_IP6/64" dev "$EVR_NETDEV" nodad
 	ip link set "${EVR_NETDEV}p" up
 	ip link set "$EVR_NETDEV" up
-	ip route replace 224.0.0.0/4 dev "$EVR_NETDEV"
+	ip route replace "239.0.0.0/8" dev "$EVR_NETDEV"
 	wait_until 5 netdev_ready &&
 		rdma link add "$EVR_DEV" type "$1" netdev "$EVR_NETDEV" &&
 		wait_until 5 is_active "$EVR_DEV" && return
@@ -111,7 +114,7 @@ dev_find() {
 	for d in /sys/class/infiniband/*; do
 		grep -q "$want" "$d/node_type" && is_active "${d##*/}" || continue
 		EVR_DEV=${d##*/}
-		EVR_NETDEV=$(ls "$d/device/net" 2>/dev/null | head -n 1)
+		EVR_NETDEV=$(rdma link show "$EVR_DEV/1" | sed -n 's/.* netdev \([^ ]*\).*/\1/p')
 		EVR_IP4=$(dev_addr -4)
 		EVR_IP6=$(dev_addr -6)
 		[ -z "$EVR_IP4" ] || return 0
@@ -124,9 +127,11 @@ dev_addr() {
 		sed -n 's,.*inet6* \([^/ ]*\).*,\1,p' | head -n 1
 }
 
+dev_is_made() { case $EVR_NETDEV in evr*) ;; *) return 1 ;; esac; }
+
 # The device goes away once nobody has it open; deleting it waits for that.
 dev_down() {
-	case $EVR_NETDEV in evr*) ;; *) return 0 ;; esac
+	dev_is_made || return 0
 	[ ! -e "/sys/class/infiniband/$EVR_DEV" ] || rdma link delete "$EVR_DEV"
 	ip link delete "$EVR_NETDEV" 2>/dev/null || :
 }

@@ -13,7 +13,7 @@ EXTRA_DIST += $(GUEST_FILES) t/setup.sh t/bootstrap.sh t/check.sh t/cells
 GUEST_ENV = top_srcdir='$(abs_top_srcdir)' top_builddir='$(abs_top_builddir)'
 
 check-guest: all
-	@$(MAKE) $(AM_MAKEFLAGS) $(check_PROGRAMS) $(check_LTLIBRARIES)
+	@$(MAKE) -s $(AM_MAKEFLAGS) $(check_PROGRAMS) $(check_LTLIBRARIES)
 	@$(GUEST_ENV) $(srcdir)/t/guest/suite -o t/guest/log/one $(GUEST_TESTS); one=$$?; \
 	$(GUEST_ENV) $(srcdir)/t/guest/suite -2 -o t/guest/log/two $(GUEST2_TESTS); two=$$?; \
 	cat t/guest/log/one/count t/guest/log/two/count; \

@@ -35,6 +35,7 @@ script != "" && /^(not )?ok/ {
 	result = /^not/ ? "not ok" : "ok"
 	name = $0
 	sub(/^(not )?ok *[0-9]* *-? */, "", name)
+	sub(/^[^ ]*\//, "", name)	# Check names the file where the test is, wherever that lies
 	if (result == "not ok")
 		bad++
 	else if (name ~ /# *[Ss][Kk][Ii][Pp]/)
