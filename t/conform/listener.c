@@ -37,6 +37,11 @@ static bool client_is_refused(struct world *w)
 	return w->client->down && w->client->error == ECONNREFUSED;
 }
 
+static bool both_connected(struct world *w)
+{
+	return w->established == 2;
+}
+
 static void keep_request(struct world *w, struct evrdma_request *request)
 {
 	((struct door *)w->tag)->request = request;
@@ -135,9 +140,9 @@ END_TEST
 
 /* --- disabled ------------------------------------------------------------------------------- */
 
-static bool client_asked(struct world *w)
+static bool client_is_down(struct world *w)
 {
-	return w->client && w->client->down;
+	return w->client->down;
 }
 
 /* An attempt that is refused by nobody listening is answered after the one before it. */
@@ -146,7 +151,7 @@ static void let_the_request_arrive(struct world *w)
 	struct side *waiting = w->client;
 
 	world_connect_to(w, place.ip, 9);
-	world_run_until(w, client_asked, 20000);
+	world_run_until(w, client_is_down, 20000);
 	w->client = waiting;
 }
 
@@ -209,8 +214,7 @@ START_TEST(a_request_outlives_its_listener)
 	ck_assert_uint_eq(door.listener_closed, 1);
 	side_accept(world_side_new(w, false), door.request);
 	w->listener = NULL;
-	while (!w->client->connected || !w->server->connected)
-		event_base_loop(w->loop, EVLOOP_ONCE);
+	world_run_until(w, both_connected, 20000);
 	world_free(w);
 }
 END_TEST
@@ -255,11 +259,6 @@ static struct world *world_with_moved_request(struct door *door)
 	ck_assert_ptr_nonnull(evrdma_request_get_cm_id(door->request));
 	ck_assert_int_eq(move(w, door->request), 0);
 	return w;
-}
-
-static bool both_connected(struct world *w)
-{
-	return w->established == 2;
 }
 
 START_TEST(a_request_is_served_on_the_base_it_was_moved_to)
