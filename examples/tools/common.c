@@ -150,7 +150,7 @@ void tool_hold(struct tool *tool)
 void tool_release(struct tool *tool)
 {
 	tool->pending--;
-	if (tool->stopping && !tool->pending)
+	if (tool->stopping && !tool->pending && tool->event_base)
 		event_base_loopbreak(tool->event_base);
 }
 
@@ -213,8 +213,8 @@ int tool_init(struct tool *tool, const char *name, tool_interrupted_cb cb, void 
 	tool->event_base = event_base_new();
 	if (!tool->event_base || add_signal(tool, &tool->signals[0], SIGINT) ||
 		add_signal(tool, &tool->signals[1], SIGTERM))
-		return tool_complain(name, "cannot make an event loop; %s", more_files);
-	return 0;
+		tool_fail(tool, "cannot make an event loop; %s", more_files);
+	return tool->status ? -1 : 0;
 }
 
 void tool_fini(struct tool *tool)

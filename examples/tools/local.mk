@@ -16,6 +16,7 @@ noinst_PROGRAMS += $(EVR_TOOLS)
 examples_tools_ucmatose_SOURCES = \
 	examples/tools/ucmatose.c examples/tools/ucmatose.h \
 	examples/tools/ucmatose_error.c \
+	examples/tools/ucmatose_main.c \
 	examples/tools/ucmatose_message.c \
 	examples/tools/ucmatose_options.c \
 	examples/tools/ucmatose_phase.c
@@ -23,6 +24,7 @@ examples_tools_ucmatose_LDADD = $(EVR_TOOL_LIBS)
 examples_tools_mckey_SOURCES = \
 	examples/tools/mckey.c examples/tools/mckey.h \
 	examples/tools/mckey_error.c \
+	examples/tools/mckey_main.c \
 	examples/tools/mckey_message.c \
 	examples/tools/mckey_options.c
 examples_tools_mckey_LDADD = $(EVR_TOOL_LIBS)

@@ -18,9 +18,6 @@
 #define SENDS_AT_ONCE 64
 #define CQ_ENTRIES_MIN 4096
 
-/* For the network to learn of the new members. */
-#define PAUSE_S 3
-
 static long messages_wanted(const struct mckey *test)
 {
 	return test->options.connections * test->options.messages;
@@ -193,7 +190,7 @@ static void node_joined(struct mckey_node *node)
 		return;
 	event_del(test->timer);
 	if (test->options.sender)
-		start_timer(test, PAUSE_S);
+		start_timer(test, test->options.pause_s);
 	else
 		begin_receiving(test);
 }
@@ -395,34 +392,20 @@ static void free_memory(struct mckey *test)
 		event_free(test->timer);
 }
 
-static int run(struct mckey *test)
+void mckey_start(struct mckey *test)
 {
-	int status = EXIT_FAILURE;
+	if (!tool_init(&test->tool, MCKEY, interrupted, test) && !make_base(test) &&
+		!make_memory(test))
+		start(test);
+}
 
-	if (!tool_init(&test->tool, MCKEY, interrupted, test)) {
-		if (!make_base(test) && !make_memory(test))
-			start(test);
-		status = tool_run(&test->tool);
-	}
+int mckey_finish(struct mckey *test)
+{
+	int status = tool_run(&test->tool);
+
 	free_memory(test);
 	tool_fini(&test->tool);
 	if (test->base)
 		printf("return status %d\n", status);
 	return status;
-}
-
-int main(int argc, char **argv)
-{
-	static struct mckey test;
-
-	test.options = (struct mckey_options){
-		.port_space = RDMA_PS_UDP,
-		.connections = 1,
-		.messages = 10,
-		.size_bytes = 100,
-		.timeout_s = 10,
-	};
-	if (mckey_read_options(&test.options, argc, argv))
-		return EXIT_FAILURE;
-	return run(&test);
 }

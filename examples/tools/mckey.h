@@ -23,6 +23,7 @@ struct mckey_options {
 	long messages;
 	long size_bytes;
 	long timeout_s;
+	long pause_s; /* before sending, for the network to learn of the new members */
 };
 
 /* A datagram that came. */
@@ -63,7 +64,12 @@ struct mckey {
 	long closed;
 };
 
-/* Returns 0, or -1 after saying why on stderr. */
+/* Begins with the options that are read. Runs until everything is closed, and returns the status.
+ */
+void mckey_start(struct mckey *test);
+int mckey_finish(struct mckey *test);
+
+/* Returns 0, or not 0 after saying why on stderr. */
 int mckey_read_options(struct mckey_options *options, int argc, char **argv);
 
 /* tool_fail_error() and tool_fail_call() with what is known here of causes and remedies. */

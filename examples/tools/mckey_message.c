@@ -24,8 +24,11 @@ static const char mark_magic[8] = "EVMCKEY\1";
 
 static uint32_t long_seed(const struct mark *mark)
 {
+	uint64_t sender = be64toh(mark->sender);
+
 	return pattern_seed(
-		(uint32_t)be64toh(mark->sender), be32toh(mark->src_qp), be32toh(mark->index));
+		pattern_seed((uint32_t)(sender >> 32), (uint32_t)sender, be32toh(mark->src_qp)),
+		be32toh(mark->index), 0);
 }
 
 static uint32_t short_seed(uint32_t src_qp)

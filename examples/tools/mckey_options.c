@@ -7,6 +7,15 @@
 
 #include <rdma/rdma_cma.h>
 
+static const struct mckey_options default_options = {
+	.port_space = RDMA_PS_UDP,
+	.connections = 1,
+	.messages = 10,
+	.size_bytes = 100,
+	.timeout_s = 10,
+	.pause_s = 3,
+};
+
 static void usage(FILE *to)
 {
 	fputs("usage: mckey -m group [-s] [-b address] [-c connections] [-C messages] [-S bytes]\n"
@@ -92,6 +101,7 @@ int mckey_read_options(struct mckey_options *options, int argc, char **argv)
 {
 	int option, ret = 0;
 
+	*options = default_options;
 	while (!ret && (option = getopt(argc, argv, "m:M:sb:c:C:S:p:T:olh")) != -1)
 		ret = read_option(options, option, optarg);
 	if (!ret && optind < argc) {

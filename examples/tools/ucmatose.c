@@ -408,36 +408,19 @@ static void start(struct ucmatose *test)
 		start_client(test);
 }
 
-static int run(struct ucmatose *test)
+void ucmatose_start(struct ucmatose *test)
 {
-	int status = EXIT_FAILURE;
-
-	if (!tool_init(&test->tool, UCMATOSE, interrupted, test)) {
+	if (!tool_init(&test->tool, UCMATOSE, interrupted, test))
 		start(test);
-		status = tool_run(&test->tool);
-	}
+}
+
+int ucmatose_finish(struct ucmatose *test)
+{
+	int status = tool_run(&test->tool);
+
 	tool_fini(&test->tool);
 	free(test->nodes);
 	if (test->base)
 		printf("return status %d\n", status);
 	return status;
-}
-
-int main(int argc, char **argv)
-{
-	static struct ucmatose test;
-
-	test.options = (struct ucmatose_options){
-		.port_space = RDMA_PS_TCP,
-		.port = 7471,
-		.connections = 1,
-		.messages = 10,
-		.size_bytes = 100,
-		.tos = -1,
-		.ack_timeout = -1,
-		.timeout_s = 10,
-	};
-	if (ucmatose_read_options(&test.options, argc, argv))
-		return EXIT_FAILURE;
-	return run(&test);
 }

@@ -73,13 +73,18 @@ struct ucmatose {
 	long closed;
 };
 
+/* Begins with the options that are read. Runs until everything is closed, and returns the status.
+ */
+void ucmatose_start(struct ucmatose *test);
+int ucmatose_finish(struct ucmatose *test);
+
 int ucmatose_is_server(const struct ucmatose *test);
 long ucmatose_messages_wanted(const struct ucmatose *test);
 
 /* How messages on stderr call the other side. */
 const char *ucmatose_peer_text(const struct ucmatose *test);
 
-/* Returns 0, or -1 after saying why on stderr. */
+/* Returns 0, or not 0 after saying why on stderr. */
 int ucmatose_read_options(struct ucmatose_options *options, int argc, char **argv);
 
 /* tool_fail_error() and tool_fail_call() with what is known here of causes and remedies. */

@@ -7,6 +7,17 @@
 
 #include <rdma/rdma_cma.h>
 
+static const struct ucmatose_options default_options = {
+	.port_space = RDMA_PS_TCP,
+	.port = 7471,
+	.connections = 1,
+	.messages = 10,
+	.size_bytes = 100,
+	.tos = -1,
+	.ack_timeout = -1,
+	.timeout_s = 10,
+};
+
 static void usage(FILE *to)
 {
 	fputs("usage: ucmatose [-s server] [-b address] [-f name|ip|ipv6|gid] [-P tcp|ib] [-p "
@@ -97,6 +108,7 @@ int ucmatose_read_options(struct ucmatose_options *options, int argc, char **arg
 {
 	int option, ret = 0;
 
+	*options = default_options;
 	while (!ret && (option = getopt(argc, argv, "s:b:f:P:p:c:C:S:t:a:T:mh")) != -1)
 		ret = read_option(options, option, optarg);
 	if (!ret && optind < argc) {
