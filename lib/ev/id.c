@@ -48,6 +48,12 @@ static struct evrdma_id *of_obj(struct evr_obj *obj)
 
 /* --- operations ----------------------------------------------------------------------------- */
 
+/* All but resolving an address needs one. The kernel says so; the stock CM crashes instead. */
+static bool has_device(const struct evrdma_id *id)
+{
+	return id->cmid.cm->verbs != NULL;
+}
+
 static int begin(struct evrdma_id *id, enum slot slot, enum evrdma_step step,
 	evrdma_id_done_cb cb, void *arg)
 {
@@ -57,6 +63,8 @@ static int begin(struct evrdma_id *id, enum slot slot, enum evrdma_step step,
 		return -EPIPE;
 	if (op->under_way)
 		return -EBUSY;
+	if (step != EVRDMA_STEP_ADDR && !has_device(id))
+		return -EINVAL;
 	*op = (struct operation){ .cb = cb, .arg = arg, .step = step };
 	return 0;
 }
@@ -356,8 +364,10 @@ int evrdma_id_listen(struct evrdma_id *id, int backlog)
 
 int evrdma_id_reject(struct evrdma_id *id, const void *data, size_t len)
 {
-	int ret = len > UINT8_MAX ? -EINVAL : usable(id);
+	int ret = usable(id);
 
+	if (!ret && (len > UINT8_MAX || !has_device(id)))
+		ret = -EINVAL;
 	return ret ? ret : result(rdma_reject(id->cmid.cm, data, (uint8_t)len));
 }
 
