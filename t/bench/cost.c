@@ -1,6 +1,6 @@
 /*
- * What the calls cost that the kernel makes its caller wait for: the median and the longest of each,
- * over the rounds given. These are the steps that a base runs under its budget.
+ * What the calls cost that the kernel makes its caller wait for: the median and the longest of
+ * each, over the rounds given. These are the steps that a base runs under its budget.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
