@@ -201,7 +201,7 @@ static struct evrdma_conn *new_conn(struct run *r, struct evrdma_base *base)
 	evrdma_conn_options_init(&options);
 	options.recv_pool = base == r->base ? r->pool : NULL;
 	options.recv_depth = options.send_depth = 4;
-	options.connect_timeout_ms = 200;
+	options.connect_timeout_ms = 5000;
 	options.drain_timeout_ms = 20;
 	conn = made(r, evrdma_conn_new(base, &options));
 	if (conn)
