@@ -65,6 +65,7 @@ client() {
 }
 
 attempt() {
+	[ "$8" -eq 0 ] && last_words='return status 0' || last_words='data transfers complete'
 	(end_run "$4" 60 ucmatose -s "$3" -p "$1" -c "$7" -S "$8") >"$tmp/$1.client" 2>&1 && status=0 ||
 		status=$?
 	verdict_$outcome "$1" "$2" && result=0 || result=$?
@@ -79,12 +80,12 @@ came_too_early() {
 	[ "$kind" = siw ] && says 'CONNECT_ERROR, error: -22' "$tmp/$1.client"
 }
 
-# Both ended with 0, and say that their transfers are complete.
+# Both ended with 0, and say that their transfers, if there were any, are complete.
 verdict_passed() {
 	[ $status -eq 0 ] || kill "$2" 2>/dev/null
 	{ wait "$2"; } 2>/dev/null && server_status=0 || server_status=$?
 	[ $status -eq 0 ] && [ $server_status -eq 0 ] &&
-		says 'data transfers complete' "$tmp/$1.client" && says 'data transfers complete' "$tmp/$1.server"
+		says "$last_words" "$tmp/$1.client" && says "$last_words" "$tmp/$1.server"
 }
 
 # The client failed by itself, with a line that says why; the server was there still.
