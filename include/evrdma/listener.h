@@ -25,8 +25,6 @@ struct evrdma_listener_options {
 	size_t size;     /* set by evrdma_listener_options_init() */
 	int backlog;     /* 0: the system's limit (net.rdma_ucm.max_backlog) */
 	int port_space;  /* RDMA_PS_TCP (0x0106), or RDMA_PS_IB (0x013f) */
-	int reuse_addr;  /* 0; 1: sets RDMA_OPTION_ID_REUSEADDR before it binds; the kernel still
-	                    refuses the address of another listener */
 	int v6_only;     /* 0; 1: an IPv6 wildcard takes no IPv4 */
 	int ack_timeout; /* -1: not set; 0 to 31, for the connections that come of it */
 };

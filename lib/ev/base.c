@@ -267,12 +267,12 @@ static void finish(struct evrdma_base *base)
 	evr_device_release_all(base);
 	evr_pool_release_all(base);
 	event_del(&base->turn_event);
-	evr_inbox_fini(base);
 	give_channel_back(base);
 	evr_ptrmap_fini(&base->cmid_map);
 	evr_idmap_fini(&base->qp_numbers);
 	if (cb)
 		cb(base, arg);
+	evr_inbox_fini(base);
 	free(base);
 }
 

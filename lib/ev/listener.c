@@ -149,21 +149,15 @@ static const struct evr_obj_class listener_class = {
 
 /* --- the calls ------------------------------------------------------------------------------ */
 
-static int set_option(struct evrdma_listener *listener, int option, void *value, size_t size)
-{
-	return rdma_set_option(listener->cmid.cm, RDMA_OPTION_ID, option, value, size) ? -errno : 0;
-}
-
 static int set_options(struct evrdma_listener *listener)
 {
 	int one = 1;
-	int ret = 0;
 
-	if (listener->options.reuse_addr)
-		ret = set_option(listener, RDMA_OPTION_ID_REUSEADDR, &one, sizeof(one));
-	if (!ret && listener->options.v6_only)
-		ret = set_option(listener, RDMA_OPTION_ID_AFONLY, &one, sizeof(one));
-	return ret;
+	if (listener->options.v6_only &&
+		rdma_set_option(listener->cmid.cm, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &one,
+			sizeof(one)))
+		return -errno;
+	return 0;
 }
 
 static int load_options(

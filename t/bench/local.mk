@@ -4,7 +4,7 @@ EXTRA_PROGRAMS += t/bench/cost
 t_bench_cost_SOURCES = t/bench/cost.c
 t_bench_cost_LDADD = librdmacm.la libevr_util.la $(VERBS_LIBS)
 bench: t/bench/cost$(EXEEXT)
-.PHONY: bench
 CLEANFILES += t/bench/cost$(EXEEXT)
 endif
+.PHONY: bench
 EXTRA_DIST += t/bench/cost.sh

@@ -96,23 +96,6 @@ START_TEST(a_port_is_free_again_after_its_listener_closed)
 }
 END_TEST
 
-START_TEST(reuse_lets_no_second_listener_have_the_address)
-{
-	struct evrdma_listener_options options;
-	struct world *w = world_new();
-	struct evrdma_listener *first;
-	uint16_t port;
-
-	evrdma_listener_options_init(&options);
-	options.reuse_addr = 1;
-	first = try_listen(w, place.ip, 0, &options);
-	ck_assert_ptr_nonnull(first);
-	port = evrdma_listener_get_port(first);
-	ck_assert(!try_listen(w, place.ip, port, &options) && errno == EADDRINUSE);
-	world_free(w);
-}
-END_TEST
-
 START_TEST(listening_is_refused_where_it_cannot_be)
 {
 	struct evrdma_listener_options options;
@@ -337,7 +320,6 @@ TCase *listener_case(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, a_port_in_use_is_refused);
 	tcase_add_test(tc, a_port_is_free_again_after_its_listener_closed);
-	tcase_add_test(tc, reuse_lets_no_second_listener_have_the_address);
 	tcase_add_test(tc, listening_is_refused_where_it_cannot_be);
 	tcase_add_test(tc, a_disabled_listener_keeps_requests_until_it_is_enabled);
 	tcase_add_test(tc, a_listener_closed_with_waiting_requests_rejects_them);
