@@ -65,17 +65,22 @@ int capability_ib_transport(void)
 	return any_device(has_ib_transport, 1);
 }
 
-static int is_denied(struct ibv_device *device)
+static int is_denied(const char *name)
 {
-	char path[sizeof("/dev/infiniband/") + sizeof(device->dev_name)];
+	char path[sizeof("/dev/infiniband/") + IBV_SYSFS_NAME_MAX];
 
-	snprintf(path, sizeof(path), "/dev/infiniband/%s", device->dev_name);
+	snprintf(path, sizeof(path), "/dev/infiniband/%s", name);
 	return faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) && errno == EACCES;
+}
+
+static int is_device_denied(struct ibv_device *device)
+{
+	return is_denied(device->dev_name);
 }
 
 int capability_denied(void)
 {
-	return any_device(is_denied, 0);
+	return is_denied("rdma_cm") || any_device(is_device_denied, 0);
 }
 
 int capability_is_iwarp(const struct rdma_cm_id *id)

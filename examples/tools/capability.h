@@ -13,7 +13,7 @@ int capability_infiniband(void);
 /* Returns whether a device here is InfiniBand's or RoCE's. */
 int capability_ib_transport(void);
 
-/* Returns whether the permissions keep us from opening a device. */
+/* Returns whether the permissions keep us from opening a device, or the CM's. */
 int capability_denied(void);
 
 /* Returns whether the id is on an iWARP device; an id that is NULL or on no device is not. */

@@ -19,6 +19,7 @@ static const char *log_name;
 
 static const char no_permission[] =
 	"there is no permission on the devices in /dev/infiniband; ask for it, or be root";
+static const char no_device[] = "add an RDMA device and load rdma_ucm (see rdma link)";
 static const char more_files[] = "allow more open files (ulimit -n), or make -c smaller";
 static const char more_memory[] =
 	"allow more locked memory (ulimit -l), or make -c, -C or -S smaller";
@@ -46,7 +47,8 @@ static const struct tool_advice common_advice[] = {
 	{ EVRDMA_STEP_DEVICE, 0,
 		"the device may not have that many resources: make -c or -C smaller" },
 	{ EVRDMA_STEP_REMOVAL, 0, "start again when the device is back (see rdma link)" },
-	{ EVRDMA_STEP_NONE, ENODEV, "add an RDMA device and load rdma_ucm (see rdma link)" },
+	{ EVRDMA_STEP_NONE, ENODEV, no_device },
+	{ EVRDMA_STEP_NONE, ENOENT, no_device },
 	{ EVRDMA_STEP_NONE, 0, NULL },
 };
 
