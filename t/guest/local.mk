@@ -19,6 +19,16 @@ check-guest: all
 	cat t/guest/log/one/count t/guest/log/two/count; \
 	test $$one -eq 0 && test $$two -eq 0
 
+# Some of it in one boot, for a build that is slow: with sanitizers, say.
+GUEST_BRIEF_TESTS = \
+	t/guest/smoke.sh t/conform/device.sh:rxe:ours t/interop/examples.sh \
+	t/interop/crowd.sh:siw t/interop/join_ex.sh:rxe:ours \
+	t/interop/ucmatose.sh:rxe:ours@ours:ours@ours
+
+check-guest-brief: all
+	@$(MAKE) -s $(AM_MAKEFLAGS) $(check_PROGRAMS) $(check_LTLIBRARIES)
+	@$(GUEST_ENV) $(srcdir)/t/guest/suite -o t/guest/log/brief $(GUEST_BRIEF_TESTS)
+
 clean-local: clean-guest
 clean-guest:
 	rm -rf t/guest/log
@@ -27,4 +37,4 @@ distclean-local: distclean-guest
 distclean-guest:
 	rm -rf t/guest/cache
 
-.PHONY: check-guest clean-guest distclean-guest
+.PHONY: check-guest check-guest-brief clean-guest distclean-guest

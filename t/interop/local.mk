@@ -31,9 +31,10 @@ EXTRA_DIST += t/interop/tool_errors.sh
 # Every pair of {ours, stock} tools on {our, the stock} librdmacm.
 if !SYSTEM_RDMACM
 GUEST_TESTS += t/interop/cores.sh t/interop/ucmatose.sh:rxe t/interop/ucmatose.sh:siw \
-	t/interop/mckey.sh:rxe t/interop/migrate.sh:rxe t/interop/migrate.sh:siw
+	t/interop/mckey.sh:rxe t/interop/migrate.sh:rxe t/interop/migrate.sh:siw \
+	t/interop/crowd.sh:rxe t/interop/crowd.sh:siw
 GUEST2_TESTS += t/interop/mckey2.sh
 endif
 
-EXTRA_DIST += t/interop/cores.sh t/interop/ends.sh t/interop/examples.sh t/interop/groups.sh \
+EXTRA_DIST += t/interop/cores.sh t/interop/crowd.sh t/interop/ends.sh t/interop/examples.sh t/interop/groups.sh \
 	t/interop/mckey.sh t/interop/mckey2.sh t/interop/migrate.sh t/interop/ucmatose.sh
