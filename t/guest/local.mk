@@ -21,9 +21,10 @@ check-guest: all
 
 # Some of it in one boot, for a build that is slow: with sanitizers, say.
 GUEST_BRIEF_TESTS = \
-	t/guest/smoke.sh t/conform/device.sh:rxe:ours t/interop/examples.sh \
-	t/interop/crowd.sh:siw t/interop/join_ex.sh:rxe:ours \
-	t/interop/ucmatose.sh:rxe:ours@ours:ours@ours
+	t/guest/smoke.sh t/conform/device.sh:rxe:ours t/conform/device.sh:siw:ours \
+	t/interop/examples.sh t/interop/tool_errors.sh:rxe t/interop/crowd.sh:siw \
+	t/interop/join_ex.sh:rxe:ours t/interop/removal.sh:siw \
+	t/interop/mckey.sh:rxe:ours@ours:ours@ours t/interop/ucmatose.sh:rxe:ours@ours:ours@ours
 
 check-guest-brief: all
 	@$(MAKE) -s $(AM_MAKEFLAGS) $(check_PROGRAMS) $(check_LTLIBRARIES)
