@@ -96,10 +96,12 @@ static void on_removal(struct evrdma_conn *conn)
 
 static void on_disconnected(struct evrdma_conn *conn)
 {
-	if (conn->state == EVR_CONN_UP)
+	if (conn->state == EVR_CONN_UP) {
+		conn->peer_left = !conn->disconnecting;
 		evr_conn_down(conn, EVRDMA_CONN_DISCONNECTED, NULL);
-	else if (conn->state == EVR_CONN_SETUP)
+	} else if (conn->state == EVR_CONN_SETUP) {
 		fail_errno(conn, ECONNRESET, conn->step);
+	}
 }
 
 static void on_event(struct evr_cmid *cmid, const struct rdma_cm_event *event)
@@ -141,10 +143,13 @@ static struct evrdma_conn *of_qp(struct evr_qp *qp)
 static void on_sent(
 	struct evr_qp *qp, const struct evr_send *send, const struct evrdma_error *error)
 {
+	struct evrdma_conn *conn = of_qp(qp);
 	evrdma_conn_send_cb cb = (evrdma_conn_send_cb)send->cb;
 
+	if (conn->end == EVR_CONN_END_START)
+		evr_obj_continue(&conn->obj);
 	if (cb)
-		cb(of_qp(qp), send->buf, error, send->arg);
+		cb(conn, send->buf, error, send->arg);
 }
 
 static void on_received(struct evr_qp *qp, const struct evrdma_recv *recv)
@@ -243,9 +248,25 @@ static void stop_traffic(struct evrdma_conn *conn)
 		evr_qp_set_error(&conn->qp);
 }
 
+/*
+ * The CM's message can overtake the last acknowledgements, and a send that the peer has is not to
+ * be told as cancelled: they are given a moment before the QP goes to the error state.
+ */
+static bool must_settle(const struct evrdma_conn *conn)
+{
+	return conn->peer_left && !conn->drain_over && conn->qp.qp &&
+		conn->qp.send_posted != conn->qp.send_tail;
+}
+
 static int end_start(struct evrdma_conn *conn)
 {
 	evr_conn_stop_setup(conn);
+	if (must_settle(conn)) {
+		if (!conn->settling)
+			evr_base_add_timer(&conn->drain_timer, EVR_CONN_SETTLE_MS);
+		conn->settling = true;
+		return -EINPROGRESS;
+	}
 	event_del(&conn->drain_timer);
 	if (conn->qp.qp) {
 		stop_traffic(conn);

@@ -25,6 +25,8 @@ enum {
 	EVR_CONN_PRIVATE_DATA_MAX = 255,
 	/* How long an iWARP connection that was accepted waits for its peer to speak first. */
 	EVR_CONN_HOLD_MS = 100,
+	/* How long the acknowledgements of a peer that disconnected may still be on their way. */
+	EVR_CONN_SETTLE_MS = 50,
 };
 
 enum evr_conn_state {
@@ -72,6 +74,8 @@ struct evrdma_conn {
 	bool handshaking; /* the CM was asked to connect or accept: the peer may know of us */
 	bool disconnecting;
 	bool drain_over;
+	bool settling;
+	bool peer_left; /* it disconnected, in order: what it acknowledged before is still coming */
 	struct event deadline;
 	struct event hold_timer;
 	struct event drain_timer;
