@@ -16,23 +16,30 @@ on() {
 	esac
 }
 
-# pair SERVER CLIENT PORT "SERVER COMMAND" "CLIENT COMMAND"
-pair() {
+# attempt SERVER CLIENT PORT "SERVER COMMAND" "CLIENT COMMAND"
+attempt() {
 	on "$1" $4 >"$tmp/server" 2>&1 &
 	pid=$!
-	if ! wait_listener "$3"; then
-		kill $pid 2>/dev/null
-		echo "nobody listens"
-		cat "$tmp/server"
-		return 1
-	fi
-	on "$2" $5
+	wait_listener "$3" || pkill -P $pid
+	on "$2" $5 >"$tmp/client" 2>&1
 	client=$?
+	[ $client = 0 ] || pkill -P $pid
 	wait $pid
 	server=$?
-	echo "client $client, server $server"
-	cat "$tmp/server"
 	[ $client = 0 ] && [ $server = 0 ]
+}
+
+# pair, with the same arguments
+pair() {
+	tries=1
+	until attempt "$@"; do
+		came_too_early "$kind" "$tmp/client" && [ $tries -lt 4 ] || {
+			echo "client $client, server $server"
+			cat "$tmp/client" "$tmp/server"
+			return 1
+		}
+		tries=$((tries + 1))
+	done
 }
 
 # mcast SENDER RECEIVER OPTIONS: the receiver's cm_id shows its membership through its state.

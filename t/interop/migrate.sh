@@ -59,12 +59,6 @@ moved() {
 
 show() { sed "s/^/$1: /" "$tmp/$1"; }
 
-# iWARP wants the connecting side to send first, and the stock server sends as soon as it is
-# established: a client of siw that is late to read the reply fails with EINVAL, the stock one too.
-came_too_early() {
-	[ "$kind" = siw ] && grep -q 'CONNECT_ERROR, error: -22' "$tmp/client"
-}
-
 # strace keeps signals from itself: what is ended is the tool under it.
 attempt() {
 	(traced server "$2" -b "$EVR_IP4") &
@@ -79,7 +73,7 @@ attempt() {
 pair() {
 	tries=1
 	until attempt "$@"; do
-		came_too_early && [ $tries -lt 4 ] ||
+		came_too_early "$kind" "$tmp/client" && [ $tries -lt 4 ] ||
 			{ echo "client $client, server $server"; show client; show server; return 1; }
 		tries=$((tries + 1))
 	done
