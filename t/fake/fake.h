@@ -97,13 +97,15 @@ enum fake_layer {
  * releases, polls or acks is not counted, so that a sweep over n can still clean up. 0 cancels.
  */
 void fake_fail_nth(enum fake_layer layers, unsigned n, int err);
+/* The same, and all such calls after it fail too, until this is cancelled in the same way. */
+void fake_fail_from(enum fake_layer layers, unsigned n, int err);
 /*
  * Instead of failing, the n-th such call first runs the hook, which may do what another part of the
  * world does meanwhile: unplug the device, let a message go, invent an event. It must not call into
  * what is being tested.
  */
 void fake_at_nth(enum fake_layer layers, unsigned n, void (*hook)(void *arg), void *arg);
-/* The name of the call that fake_fail_nth or fake_at_nth chose, or NULL when it has not come. */
+/* The name of the (first) call that one of these chose, or NULL when it has not come. */
 const char *fake_failed(void);
 /*
  * The next call of that name gives err: "CONNECT" and the other commands' names, "open",
@@ -145,12 +147,31 @@ unsigned fake_held(enum fake_message kind);
 /* The next FAKE_ADDR, FAKE_ROUTE or FAKE_JOIN answers with this status (a -errno). */
 void fake_answer(enum fake_message kind, int status);
 
+/* --- events ------------------------------------------------------------------------------- */
+
+struct evr_ucma_resp_event; /* an event as the kernel writes it: kern/ucma_abi.h */
+
 /*
- * Queues an event on the id of that uid (the rdma_cm_id, for ids of lib/cm), whatever its
- * state. 0, or -ENOENT.
+ * Queues an event on the id of that uid (the rdma_cm_id, for ids of lib/cm), whatever its state;
+ * uid NULL is the newest id without one: of a request that was not accepted. CONNECT_REQUEST
+ * brings a child from nobody, on the id's device or the first. 0, or -ENOENT.
  */
 int fake_inject(const void *uid, unsigned event, int status);
 int fake_inject_data(const void *uid, unsigned event, int status, const void *data, uint8_t len);
+/*
+ * The same with whatever parameters and ECE; uid and handle in it do not count. group: for that
+ * membership of the id, the oldest is 1; 0: for the id itself.
+ */
+int fake_inject_event(const void *uid, unsigned group, const struct evr_ucma_resp_event *event);
+/* Queues exactly this on a channel; it enters nobody's count. -EBADF: that is no channel. */
+int fake_inject_stray(int fd, const struct evr_ucma_resp_event *event);
+
+/* How many events of a channel wait to be read. */
+unsigned fake_unread(int fd);
+/* The n-th of them, from 1, is read next. -ENOENT when there are fewer. */
+int fake_bring_forward(int fd, unsigned n);
+/* Queues a copy of it behind the others. -EINVAL for a request: its child comes once. */
+int fake_repeat(int fd, unsigned n);
 
 /* --- work --------------------------------------------------------------------------------- */
 

@@ -109,6 +109,8 @@ static void file_free(struct fake_file *file)
 	FAKE_FOREACH_ID(id, i)
 	if (id->file == file)
 		fake_id_free(id);
+	while (!TAILQ_EMPTY(&file->events))
+		fake_event_free(TAILQ_FIRST(&file->events));
 	TAILQ_REMOVE(&files, file, link);
 	fake_bell_close(&file->bell);
 	free(file);

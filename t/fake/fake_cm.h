@@ -23,6 +23,8 @@ enum {
 	FAKE_EV_DEVICE_REMOVAL,
 	FAKE_EV_MULTICAST_JOIN,
 	FAKE_EV_MULTICAST_ERROR,
+	FAKE_EV_ADDR_CHANGE,
+	FAKE_EV_TIMEWAIT_EXIT,
 };
 
 /* Reasons in REJECTED, and statuses of a SIDR answer. */
@@ -68,7 +70,8 @@ struct fake_id;
 
 struct fake_event {
 	TAILQ_ENTRY(fake_event) link;
-	struct fake_id *owner; /* whose count it enters */
+	struct fake_file *file;
+	struct fake_id *owner; /* whose count it enters; NULL: nobody's */
 	struct fake_mc *mc;
 	struct fake_id *child; /* of a request nobody has read yet */
 	struct rdma_ucm_event_resp resp;
@@ -168,6 +171,8 @@ int fake_id_find_bound(struct fake_file *file, uint32_t number, struct fake_id *
 /* A blank event with the id's own uid and number; nothing when the id has no uid yet. */
 struct fake_event *fake_event_new(struct fake_id *owner, unsigned type, int status);
 void fake_event_queue(struct fake_event *event);
+/* The same without asking whether the kernel would drop it. */
+void fake_event_force(struct fake_event *event);
 void fake_event_post(struct fake_id *owner, unsigned type, int status);
 /* Drops what was not read: of the id, or of one membership of it. */
 void fake_events_drop(struct fake_id *owner, struct fake_mc *mc);
@@ -223,6 +228,8 @@ bool fake_is_iwarp(const struct fake_id *id);
 bool fake_is_ud(const struct fake_id *id);
 void fake_ah_of(const struct fake_id *id, struct ib_uverbs_ah_attr *attr);
 struct fake_id *fake_child_new(struct fake_id *listener, struct fake_id *from);
+/* The child of a request that nobody sent. */
+struct fake_id *fake_child_forge(struct fake_id *listener);
 /* Lays data into a private data field of the given size, padded with zeroes. */
 void fake_pad(uint8_t *field, uint8_t *field_len, const uint8_t *data, size_t len, size_t size);
 /* What the receiver sees: the whole field, or on iWARP what was sent. */

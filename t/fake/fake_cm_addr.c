@@ -203,14 +203,19 @@ static int resolve_id(struct fake_id *id, const void *src, const void *dst)
 	return 0;
 }
 
+/* The old commands have no room for AF_IB. */
+static bool is_ip(const void *addr)
+{
+	return family_of(addr) == AF_INET || family_of(addr) == AF_INET6;
+}
+
 int fake_resolve_ip(struct fake_file *file, const void *in, size_t out_len)
 {
 	const struct rdma_ucm_resolve_ip *cmd = in;
 	struct fake_id *id;
 	int err;
 
-	if ((cmd->src_addr.sin6_family && !fake_addr_size(&cmd->src_addr)) ||
-		!fake_addr_size(&cmd->dst_addr))
+	if ((cmd->src_addr.sin6_family && !is_ip(&cmd->src_addr)) || !is_ip(&cmd->dst_addr))
 		return -EINVAL;
 	err = fake_id_find(file, cmd->id, &id);
 	return err ? err : resolve_id(id, &cmd->src_addr, &cmd->dst_addr);

@@ -137,6 +137,19 @@ struct fake_id *fake_child_new(struct fake_id *listener, struct fake_id *from)
 	return child;
 }
 
+struct fake_id *fake_child_forge(struct fake_id *listener)
+{
+	struct fake_id *child = fake_id_new(listener->file, 0, listener->ps, listener->qp_type);
+
+	memcpy(&child->src, &listener->src, sizeof(child->src));
+	memcpy(&child->dst, &listener->src, sizeof(child->dst));
+	child->device = listener->device ? listener->device : fake_device_first();
+	child->state = FAKE_CONNECT;
+	child->conn = fake_is_ud(child) ? FAKE_SIDR_RCVD : FAKE_REQ_RCVD;
+	child->has_cm = true;
+	return child;
+}
+
 /* The request of one who used an AF_IB address brings the header along as data. */
 static void put_request(struct fake_event *event, const struct fake_id *listener,
 	const struct fake_id *from, const struct fake_packet *packet)

@@ -9,6 +9,7 @@ struct fake_event *fake_event_new(struct fake_id *owner, unsigned type, int stat
 {
 	struct fake_event *event = fake_alloc(sizeof(*event));
 
+	event->file = owner->file;
 	event->owner = owner;
 	event->resp.uid = owner->uid;
 	event->resp.id = owner->number;
@@ -17,17 +18,19 @@ struct fake_event *fake_event_new(struct fake_id *owner, unsigned type, int stat
 	return event;
 }
 
+void fake_event_force(struct fake_event *event)
+{
+	TAILQ_INSERT_TAIL(&event->file->events, event, link);
+	fake_bell_set(&event->file->bell, true);
+}
+
 /* Until it is accepted a child has no uid, and the kernel drops its events. */
 void fake_event_queue(struct fake_event *event)
 {
-	struct fake_file *file = event->owner->file;
-
-	if (event->owner->closed || (!event->owner->uid && !event->mc)) {
+	if (event->owner->closed || (!event->owner->uid && !event->mc))
 		free(event);
-		return;
-	}
-	TAILQ_INSERT_TAIL(&file->events, event, link);
-	fake_bell_set(&file->bell, true);
+	else
+		fake_event_force(event);
 }
 
 void fake_event_post(struct fake_id *owner, unsigned type, int status)
@@ -38,7 +41,7 @@ void fake_event_post(struct fake_id *owner, unsigned type, int status)
 /* Takes it off its file; a request that nobody read takes its child along. */
 void fake_event_free(struct fake_event *event)
 {
-	struct fake_file *file = event->owner->file;
+	struct fake_file *file = event->file;
 	struct fake_id *child = event->child;
 
 	TAILQ_REMOVE(&file->events, event, link);
@@ -48,13 +51,23 @@ void fake_event_free(struct fake_event *event)
 		fake_id_free(child);
 }
 
+static struct fake_event *event_of(const struct fake_id *owner, const struct fake_mc *mc)
+{
+	struct fake_event *event;
+
+	TAILQ_FOREACH (event, &owner->file->events, link)
+		if (event->owner == owner && (!mc || event->mc == mc))
+			return event;
+	return NULL;
+}
+
+/* From the start each time: with a request go the events of its child. */
 void fake_events_drop(struct fake_id *owner, struct fake_mc *mc)
 {
-	struct fake_event *event, *next;
+	struct fake_event *event;
 
-	TAILQ_FOREACH_SAFE (event, &owner->file->events, link, next)
-		if (event->owner == owner && (!mc || event->mc == mc))
-			fake_event_free(event);
+	while ((event = event_of(owner, mc)))
+		fake_event_free(event);
 }
 
 void fake_events_move(struct fake_id *owner, struct fake_file *from, struct fake_file *to)
@@ -66,6 +79,7 @@ void fake_events_move(struct fake_id *owner, struct fake_file *from, struct fake
 			continue;
 		TAILQ_REMOVE(&from->events, event, link);
 		TAILQ_INSERT_TAIL(&to->events, event, link);
+		event->file = to;
 		if (event->child)
 			event->child->file = to;
 	}
@@ -83,7 +97,8 @@ int fake_get_event(struct fake_file *file, const void *in, size_t out_len)
 	if (!event)
 		return fake_bell_empty(&file->bell);
 	fake_respond(cmd->response, &event->resp, sizeof(event->resp), out_len);
-	event->owner->events_reported++;
+	if (event->owner)
+		event->owner->events_reported++;
 	if (event->mc)
 		event->mc->events_reported++;
 	if (event->child)
@@ -91,41 +106,4 @@ int fake_get_event(struct fake_file *file, const void *in, size_t out_len)
 	event->child = NULL;
 	fake_event_free(event);
 	return 0;
-}
-
-static struct fake_id *id_of_uid(const void *uid)
-{
-	struct fake_id *id;
-	uint32_t i;
-
-	FAKE_FOREACH_ID(id, i)
-	if (id->uid == (uintptr_t)uid)
-		return id;
-	return NULL;
-}
-
-int fake_inject_data(const void *uid, unsigned type, int status, const void *data, uint8_t len)
-{
-	struct fake_event *event;
-	struct fake_id *id;
-
-	FAKE_GUARD();
-	id = id_of_uid(uid);
-	if (!id)
-		return -ENOENT;
-	event = fake_event_new(id, type, status);
-	if (fake_is_ud(id)) {
-		memcpy(event->resp.param.ud.private_data, data, len);
-		event->resp.param.ud.private_data_len = len;
-	} else {
-		memcpy(event->resp.param.conn.private_data, data, len);
-		event->resp.param.conn.private_data_len = len;
-	}
-	fake_event_queue(event);
-	return 0;
-}
-
-int fake_inject(const void *uid, unsigned type, int status)
-{
-	return fake_inject_data(uid, type, status, "", 0);
 }

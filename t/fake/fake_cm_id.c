@@ -2,6 +2,7 @@
 #include "fake/fake_cm.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,7 +119,7 @@ int fake_migrate_id(struct fake_file *file, const void *in, size_t out_len)
 	int err;
 
 	if (!old)
-		return -EINVAL;
+		return fcntl((int)cmd->fd, F_GETFD) < 0 ? -ENOENT : -EINVAL;
 	err = fake_id_find(old, cmd->id, &id);
 	if (err)
 		return err;

@@ -205,12 +205,13 @@ int fake_query_route(struct fake_file *file, const void *in, size_t out_len)
 	const struct rdma_ucm_query *cmd = in;
 	struct rdma_ucm_query_route_resp resp = { 0 };
 	struct fake_id *id;
-	int err = fake_id_find(file, cmd->id, &id);
+	int err;
 
-	if (err)
-		return err;
 	if (out_len < offsetof(struct rdma_ucm_query_route_resp, ibdev_index))
 		return -ENOSPC;
+	err = fake_id_find(file, cmd->id, &id);
+	if (err)
+		return err;
 	memcpy(&resp.src_addr, &id->src, sizeof(resp.src_addr));
 	memcpy(&resp.dst_addr, &id->dst, sizeof(resp.dst_addr));
 	if (id->device) {

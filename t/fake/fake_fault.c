@@ -16,6 +16,7 @@ static TAILQ_HEAD(, fake_call) calls = TAILQ_HEAD_INITIALIZER(calls);
 static struct {
 	enum fake_layer layers;
 	unsigned left;
+	bool lasting; /* the later ones too */
 	int err;
 	void (*hook)(void *arg);
 	void *arg;
@@ -49,9 +50,15 @@ int fake_fault(enum fake_layer layer, const char *name)
 {
 	int err = fake_fault_release(layer, name);
 
-	if (err || !nth.left || !(nth.layers & layer) || --nth.left)
+	if (err || !nth.left || !(nth.layers & layer))
 		return err;
-	nth.failed = name;
+	if (nth.left > 1) {
+		nth.left--;
+		return 0;
+	}
+	nth.left = nth.lasting;
+	if (!nth.failed)
+		nth.failed = name;
 	if (nth.hook)
 		nth.hook(nth.arg);
 	return nth.err;
@@ -62,9 +69,17 @@ void fake_fail_nth(enum fake_layer layers, unsigned n, int err)
 	FAKE_GUARD();
 	nth.layers = layers;
 	nth.left = n;
+	nth.lasting = false;
 	nth.err = err;
 	nth.hook = NULL;
 	nth.failed = NULL;
+}
+
+void fake_fail_from(enum fake_layer layers, unsigned n, int err)
+{
+	FAKE_GUARD();
+	fake_fail_nth(layers, n, err);
+	nth.lasting = true;
 }
 
 void fake_at_nth(enum fake_layer layers, unsigned n, void (*hook)(void *arg), void *arg)

@@ -23,6 +23,21 @@ START_TEST(the_nth_call_fails_and_is_counted)
 }
 END_TEST
 
+START_TEST(from_the_nth_call_on_all_fail)
+{
+	int fd = raw_open();
+
+	fake_fail_from(FAKE_KERNEL, 2, EACCES);
+	ck_assert_uint_gt(raw_create(fd, 1, RDMA_PS_TCP), 0);
+	ck_assert_int_eq(raw_open(), -EACCES);
+	ck_assert_int_eq(raw_open(), -EACCES);
+	ck_assert_str_eq(fake_failed(), "open");
+	fake_fail_from(FAKE_KERNEL, 0, 0);
+	ck_assert_int_eq(raw_close(raw_open()), 0);
+	raw_close(fd);
+}
+END_TEST
+
 static void unplug(void *count)
 {
 	fake_device_remove(FAKE_ROCE);
@@ -256,6 +271,7 @@ int main(void)
 {
 	const TTest *const tests[] = {
 		the_nth_call_fails_and_is_counted,
+		from_the_nth_call_on_all_fail,
 		the_world_may_change_before_the_nth_call,
 		a_call_fails_by_name,
 		what_is_left_is_named,

@@ -13,6 +13,7 @@ EVR_UNIT_TESTS += \
 	t/unit/fake_control.t \
 	t/unit/fake_devices.t \
 	t/unit/fake_dgram.t \
+	t/unit/fake_event.t \
 	t/unit/fake_query.t \
 	t/unit/fake_srq.t \
 	t/unit/fake_verbs.t
@@ -29,6 +30,9 @@ t_unit_fake_devices_t_LDADD = $(EVR_FAKE_LIBS)
 t_unit_fake_dgram_t_SOURCES = t/unit/fake_dgram.c $(EVR_FAKE_RAW)
 t_unit_fake_dgram_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_fake_dgram_t_LDADD = $(EVR_FAKE_LIBS)
+t_unit_fake_event_t_SOURCES = t/unit/fake_event.c $(EVR_FAKE_RAW)
+t_unit_fake_event_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_fake_event_t_LDADD = $(EVR_FAKE_LIBS)
 t_unit_fake_query_t_SOURCES = t/unit/fake_query.c $(EVR_FAKE_RAW)
 t_unit_fake_query_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_fake_query_t_LDADD = $(EVR_FAKE_LIBS)
