@@ -53,12 +53,27 @@ static void *map_find(struct map *map, const void *key)
 	return value;
 }
 
-static void map_remove(struct map *map, const void *key)
+/* Whatever the key stood for before. */
+static int map_set(struct map *map, const void *key, void *value)
+{
+	struct shard *shard = shard_of(map, key);
+	int ret;
+
+	pthread_mutex_lock(&shard->lock);
+	evr_ptrmap_remove(&shard->map, key);
+	ret = evr_ptrmap_add(&shard->map, key, value);
+	pthread_mutex_unlock(&shard->lock);
+	return ret;
+}
+
+/* Unless the key stands for something else by now. */
+static void map_remove(struct map *map, const void *key, const void *value)
 {
 	struct shard *shard = shard_of(map, key);
 
 	pthread_mutex_lock(&shard->lock);
-	evr_ptrmap_remove(&shard->map, key);
+	if (evr_ptrmap_find(&shard->map, key) == value)
+		evr_ptrmap_remove(&shard->map, key);
 	pthread_mutex_unlock(&shard->lock);
 }
 
@@ -80,9 +95,8 @@ int evr_cm_map_add_id(struct evr_cm_id *id)
 
 void evr_cm_map_remove_id(struct evr_cm_id *id)
 {
-	map_remove(&ids, id);
-	if (map_find(&children, handle_key(id->handle)) == id)
-		map_remove(&children, handle_key(id->handle));
+	map_remove(&ids, id, id);
+	map_remove(&children, handle_key(id->handle), id);
 }
 
 struct evr_cm_id *evr_cm_map_find_id(uint64_t uid)
@@ -90,9 +104,10 @@ struct evr_cm_id *evr_cm_map_find_id(uint64_t uid)
 	return map_find(&ids, uid_key(uid));
 }
 
+/* The kernel gives a handle out again at once, maybe before its last owner has left the map. */
 int evr_cm_map_add_child(struct evr_cm_id *id)
 {
-	return map_add(&children, handle_key(id->handle), id);
+	return map_set(&children, handle_key(id->handle), id);
 }
 
 struct evr_cm_id *evr_cm_map_find_child(uint32_t handle)
@@ -107,7 +122,7 @@ int evr_cm_map_add_mc(struct evr_cm_mc *mc)
 
 void evr_cm_map_remove_mc(struct evr_cm_mc *mc)
 {
-	map_remove(&groups, mc);
+	map_remove(&groups, mc, mc);
 }
 
 struct evr_cm_mc *evr_cm_map_find_mc(uint64_t uid)

@@ -21,6 +21,7 @@ EVR_UNIT_TESTS += \
 	t/unit/cm_connect.t \
 	t/unit/cm_device.t \
 	t/unit/cm_event.t \
+	t/unit/cm_event_map.t \
 	t/unit/cm_fault.t \
 	t/unit/cm_id.t \
 	t/unit/cm_join_ex.t \
@@ -46,6 +47,9 @@ t_unit_cm_device_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_event_t_SOURCES = t/unit/cm_event.c $(EVR_UNIT_CM)
 t_unit_cm_event_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_event_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_event_map_t_SOURCES = t/unit/cm_event_map.c $(EVR_UNIT)
+t_unit_cm_event_map_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_event_map_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_id_t_SOURCES = t/unit/cm_id.c $(EVR_UNIT_CM)
 t_unit_cm_id_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_id_t_LDADD = $(EVR_UNIT_CM_LIBS)
