@@ -7,10 +7,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Readers look devices up and take references; writers open and close. */
-static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+/* One at a time opens and closes devices. */
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+/*
+ * Everybody else finds the open ones in the list and takes references, side by side. Who writes
+ * holds the open lock too, and makes no system call under this one: nobody waits for a device that
+ * is not his own.
+ */
+static pthread_rwlock_t list_lock = PTHREAD_RWLOCK_INITIALIZER;
 static TAILQ_HEAD(, evr_cm_device) devices = TAILQ_HEAD_INITIALIZER(devices);
-/* Of those that can be closed; between two updates it may be off by one for a moment. */
+/* How many can be closed; between two updates it may be off by one for a moment. */
 static atomic_uint num_idle;
 
 static struct evr_device_key key_of(struct ibv_device *ibdev)
@@ -58,7 +64,15 @@ static int open_verbs(struct evr_cm_device *dev, struct ibv_device *ibdev)
 	return 0;
 }
 
-/* With the write lock held; the new device is idle until somebody takes a reference. */
+/* At the head, behind whom walks the list. */
+static void list_device(struct evr_cm_device *dev)
+{
+	pthread_rwlock_wrlock(&list_lock);
+	TAILQ_INSERT_HEAD(&devices, dev, link);
+	pthread_rwlock_unlock(&list_lock);
+}
+
+/* With the open lock held; the new device is idle until somebody takes a reference. */
 static int open_device(struct ibv_device *ibdev, struct evr_cm_device **out)
 {
 	struct evr_cm_device *dev = calloc(1, sizeof(*dev));
@@ -72,19 +86,11 @@ static int open_device(struct ibv_device *ibdev, struct evr_cm_device **out)
 		free(dev);
 		return ret;
 	}
-	TAILQ_INSERT_TAIL(&devices, dev, link);
+	list_device(dev);
 	if (dev->can_close)
 		atomic_fetch_add(&num_idle, 1);
 	*out = dev;
 	return 0;
-}
-
-static void close_device(struct evr_cm_device *dev)
-{
-	TAILQ_REMOVE(&devices, dev, link);
-	atomic_fetch_sub(&num_idle, 1);
-	ibv_close_device(dev->verbs);
-	free(dev);
 }
 
 static struct evr_cm_device *find_open(const struct evr_device_key *key)
@@ -118,38 +124,73 @@ static int find_and_open(const struct evr_device_key *key, struct evr_cm_device 
 	return ret;
 }
 
+/* With a lock held, under which the device stays. */
 static void take_ref(struct evr_cm_device *dev)
 {
 	if (!atomic_fetch_add(&dev->refs, 1) && dev->can_close)
 		atomic_fetch_sub(&num_idle, 1);
 }
 
-/* The device may be gone as soon as the last reference is. */
-static void drop_ref(struct evr_cm_device *dev)
+/* Whether it was the last and the device can be closed: then it may be gone already. */
+static bool drop_ref(struct evr_cm_device *dev)
 {
 	bool can_close = dev->can_close;
+	bool last = atomic_fetch_sub(&dev->refs, 1) == 1;
 
-	if (atomic_fetch_sub(&dev->refs, 1) == 1 && can_close)
+	if (last && can_close)
 		atomic_fetch_add(&num_idle, 1);
+	return last && can_close;
 }
 
 static int need_pd(struct evr_cm_device *dev)
 {
+	struct ibv_pd *pd;
+
 	if (dev->pd)
 		return 0;
 	errno = 0;
-	dev->pd = ibv_alloc_pd(dev->verbs);
-	return dev->pd ? 0 : verbs_error();
+	pd = ibv_alloc_pd(dev->verbs);
+	if (!pd)
+		return verbs_error();
+	pthread_rwlock_wrlock(&list_lock);
+	dev->pd = pd;
+	pthread_rwlock_unlock(&list_lock);
+	return 0;
 }
 
-/* Closes a device if nothing is on it; with the write lock held. */
+/* Out of the list nobody takes a reference any more. */
+static bool unlist_if_idle(struct evr_cm_device *dev)
+{
+	bool idle;
+
+	pthread_rwlock_wrlock(&list_lock);
+	idle = !atomic_load(&dev->refs);
+	if (idle)
+		TAILQ_REMOVE(&devices, dev, link);
+	pthread_rwlock_unlock(&list_lock);
+	return idle;
+}
+
+static bool is_in_use(struct evr_cm_device *dev)
+{
+	if (dev->pd && ibv_dealloc_pd(dev->pd))
+		return true;
+	dev->pd = NULL;
+	return evr_device_in_use(dev->verbs->cmd_fd, dev->driver_id) != 0;
+}
+
+/* Closes a device if nothing is on it; with the open lock held. */
 static void close_if_unused(struct evr_cm_device *dev)
 {
-	if (!dev->can_close || (dev->pd && ibv_dealloc_pd(dev->pd)))
+	if (!dev->can_close || !unlist_if_idle(dev))
 		return;
-	dev->pd = NULL;
-	if (evr_device_in_use(dev->verbs->cmd_fd, dev->driver_id) == 0)
-		close_device(dev);
+	if (is_in_use(dev)) {
+		list_device(dev);
+		return;
+	}
+	atomic_fetch_sub(&num_idle, 1);
+	ibv_close_device(dev->verbs);
+	free(dev);
 }
 
 static int get_slowly(const struct evr_device_key *key, struct evr_cm_device **out)
@@ -157,7 +198,7 @@ static int get_slowly(const struct evr_device_key *key, struct evr_cm_device **o
 	struct evr_cm_device *dev;
 	int ret = 0;
 
-	pthread_rwlock_wrlock(&lock);
+	pthread_mutex_lock(&open_lock);
 	dev = find_open(key);
 	if (!dev)
 		ret = find_and_open(key, &dev);
@@ -166,10 +207,10 @@ static int get_slowly(const struct evr_device_key *key, struct evr_cm_device **o
 	if (!ret) {
 		take_ref(dev);
 		*out = dev;
-	} else if (dev && !atomic_load(&dev->refs)) {
+	} else if (dev) {
 		close_if_unused(dev);
 	}
-	pthread_rwlock_unlock(&lock);
+	pthread_mutex_unlock(&open_lock);
 	return ret;
 }
 
@@ -177,41 +218,57 @@ int evr_cm_device_get(const struct evr_device_key *key, struct evr_cm_device **o
 {
 	struct evr_cm_device *dev;
 
-	pthread_rwlock_rdlock(&lock);
+	pthread_rwlock_rdlock(&list_lock);
 	dev = find_open(key);
 	if (dev && dev->pd)
 		take_ref(dev);
 	else
 		dev = NULL;
-	pthread_rwlock_unlock(&lock);
+	pthread_rwlock_unlock(&list_lock);
 	if (!dev)
 		return get_slowly(key, out);
 	*out = dev;
 	return 0;
 }
 
+/* With the open lock held. */
+static void close_unused(void)
+{
+	struct evr_cm_device *dev, *next;
+
+	TAILQ_FOREACH_SAFE (dev, &devices, link, next)
+		close_if_unused(dev);
+}
+
+/* The last reference went: now, or for want of another call never. */
+static void close_last(void)
+{
+	int saved = errno;
+
+	pthread_mutex_lock(&open_lock);
+	close_unused();
+	pthread_mutex_unlock(&open_lock);
+	errno = saved;
+}
+
 void evr_cm_device_put(struct evr_cm_device *dev)
 {
-	if (dev)
-		drop_ref(dev);
+	if (dev && drop_ref(dev))
+		close_last();
 }
 
 void evr_cm_device_sweep(void)
 {
-	struct evr_cm_device *dev, *next;
 	int saved = errno;
 
-	if (!atomic_load(&num_idle))
+	if (!atomic_load(&num_idle) || pthread_mutex_trylock(&open_lock))
 		return;
-	pthread_rwlock_wrlock(&lock);
-	TAILQ_FOREACH_SAFE (dev, &devices, link, next)
-		if (!atomic_load(&dev->refs))
-			close_if_unused(dev);
-	pthread_rwlock_unlock(&lock);
+	close_unused();
+	pthread_mutex_unlock(&open_lock);
 	errno = saved;
 }
 
-/* With the write lock held: the device behind one entry of the list, opened if need be. */
+/* With the open lock held: the device behind one entry of the list, opened if need be. */
 static struct evr_cm_device *get_listed(struct ibv_device *ibdev)
 {
 	struct evr_device_key key = key_of(ibdev);
@@ -228,13 +285,13 @@ static int open_listed(struct ibv_device **list, int num, struct ibv_context **c
 	struct evr_cm_device *dev;
 	int i, opened = 0;
 
-	pthread_rwlock_wrlock(&lock);
+	pthread_mutex_lock(&open_lock);
 	for (i = 0; i < num; i++) {
 		dev = get_listed(list[i]);
 		if (dev)
 			contexts[opened++] = dev->verbs;
 	}
-	pthread_rwlock_unlock(&lock);
+	pthread_mutex_unlock(&open_lock);
 	return opened;
 }
 
@@ -272,19 +329,25 @@ struct ibv_context **rdma_get_devices(int *num_devices)
 	return evr_cm_result(ret) ? NULL : list;
 }
 
-void rdma_free_devices(struct ibv_context **list)
+static struct evr_cm_device *device_of(const struct ibv_context *verbs)
 {
 	struct evr_cm_device *dev;
+
+	pthread_rwlock_rdlock(&list_lock);
+	TAILQ_FOREACH (dev, &devices, link)
+		if (dev->verbs == verbs)
+			break;
+	pthread_rwlock_unlock(&list_lock);
+	return dev;
+}
+
+void rdma_free_devices(struct ibv_context **list)
+{
 	size_t i;
 
 	if (!list)
 		return;
-	pthread_rwlock_rdlock(&lock);
 	for (i = 0; list[i]; i++)
-		TAILQ_FOREACH (dev, &devices, link)
-			if (dev->verbs == list[i])
-				drop_ref(dev);
-	pthread_rwlock_unlock(&lock);
+		evr_cm_device_put(device_of(list[i]));
 	free(list);
-	evr_cm_device_sweep();
 }
