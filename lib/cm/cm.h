@@ -37,6 +37,7 @@ struct evr_cm_mc {
 	uint32_t events_done; /* guarded by the id's lock */
 	uint16_t join_flags;
 	bool attached;
+	bool gone; /* left in the kernel */
 	uint16_t mlid;
 	union ibv_gid mgid;
 	struct sockaddr_storage addr;
@@ -46,6 +47,7 @@ struct evr_cm_id {
 	struct rdma_cm_id id; /* first: this is what the caller holds */
 	uint32_t handle;
 	bool sync;
+	bool gone; /* in the kernel: its handle may be another's by now */
 	/* The answer to CONNECT could not be served: what the kernel says next is not told. */
 	bool response_failed;
 	uint8_t responder_resources;
@@ -53,7 +55,11 @@ struct evr_cm_id {
 	struct evr_ucma_ece local_ece;
 	struct evr_ucma_ece remote_ece;
 	struct evr_cm_device *dev;
-	pthread_mutex_t mc_lock; /* joins and leaves one after the other */
+	/*
+	 * Serving an event, and taking away what that needs, come one after the other: the id's end
+	 * or move in the kernel, its queue pair, its groups. Under it nobody waits for an event.
+	 */
+	pthread_mutex_t work_lock;
 	TAILQ_HEAD(, evr_cm_mc) groups;
 	pthread_mutex_t lock;
 	pthread_cond_t event_done;
@@ -61,8 +67,9 @@ struct evr_cm_id {
 };
 
 struct evr_cm_event {
-	struct rdma_cm_event event; /* first: this is what the caller holds */
-	struct evr_cm_id *counted;  /* the id that the kernel reported it for */
+	struct rdma_cm_event event;	    /* first: this is what the caller holds */
+	struct rdma_event_channel *channel; /* where it was read */
+	struct evr_cm_id *counted;	    /* the id that the kernel reported it for */
 	struct evr_cm_mc *mc;
 	uint8_t private_data[EVR_UCMA_PRIVATE_DATA_MAX];
 };
@@ -102,8 +109,12 @@ void evr_cm_channel_free(struct rdma_event_channel *channel);
 
 /* device */
 int evr_cm_device_get(const struct evr_device_key *key, struct evr_cm_device **dev);
+/* Closes the device with its last reference, unless the caller still has objects on it. */
 void evr_cm_device_put(struct evr_cm_device *dev);
-/* Closes devices that nobody uses any more; costs nothing while every open one has ids. */
+/*
+ * Closes devices that were left open for such objects, if these are gone. Never waits for another
+ * thread, and costs nothing while every open device has ids.
+ */
 void evr_cm_device_sweep(void);
 
 /* id: new ones are in the event map, and on the kernel's side once the handle is set. */
@@ -143,7 +154,7 @@ void evr_cm_param_to_kern(const struct evr_cm_id *id, const struct rdma_conn_par
 void evr_cm_param_conn(struct evr_cm_event *evt, const struct evr_ucma_event *raw);
 void evr_cm_param_ud(struct evr_cm_event *evt, const struct evr_ucma_event *raw);
 
-/* mcast */
+/* mcast: the first two with the work lock held. */
 int evr_cm_mc_joined(struct evr_cm_mc *mc, const struct evr_ucma_event *raw);
 void evr_cm_mc_detach_all(struct evr_cm_id *id);
 void evr_cm_mc_free_all(struct evr_cm_id *id);

@@ -77,16 +77,22 @@ static void drop_child(struct evr_cm_id *child)
 	evr_cm_id_free(child);
 }
 
-static int adopt_child(
-	struct evr_cm_id *listener, const struct evr_ucma_event *raw, struct evr_cm_id **out)
+static void refuse_child(struct evr_cm_event *evt, const struct evr_ucma_event *raw)
 {
-	struct evr_cm_id *child;
 	uint32_t reported;
-	int ret =
-		evr_cm_id_new(listener->id.channel, listener->id.context, listener->id.ps, &child);
+
+	evr_ucma_destroy_id(evt->channel->fd, raw->handle, &reported);
+}
+
+/* The child is on the channel of its request, where the listener need not be any more. */
+static int adopt_child(
+	struct evr_cm_event *evt, const struct evr_ucma_event *raw, struct evr_cm_id **out)
+{
+	struct evr_cm_id *listener = id_of(evt), *child;
+	int ret = evr_cm_id_new(evt->channel, listener->id.context, listener->id.ps, &child);
 
 	if (ret) {
-		evr_ucma_destroy_id(evr_cm_fd(listener), raw->handle, &reported);
+		refuse_child(evt, raw);
 		return ret;
 	}
 	child->handle = raw->handle;
@@ -107,7 +113,7 @@ static int serve_connect_request(struct evr_cm_event *evt, const struct evr_ucma
 	struct evr_cm_id *listener = id_of(evt);
 	struct evr_cm_id *child;
 
-	if (adopt_child(listener, raw, &child))
+	if (adopt_child(evt, raw, &child))
 		return SWALLOW;
 	evt->event.listen_id = &listener->id;
 	evt->event.id = &child->id;
@@ -231,17 +237,42 @@ static bool is_out_of_place(const struct evr_cm_event *evt, const struct evr_ucm
 	return !raw->uid && raw->type != RDMA_CM_EVENT_ESTABLISHED;
 }
 
-static int serve_event(struct evr_cm_event *evt, const struct evr_ucma_event *raw)
+static bool is_gone(const struct evr_cm_event *evt)
 {
-	find_subject(evt, raw);
-	if (!evt->counted || is_out_of_place(evt, raw))
-		return SWALLOW;
+	return evt->counted->gone || (evt->mc && evt->mc->gone);
+}
+
+/* What another thread destroys or leaves meanwhile has no more events. */
+static int serve_gone(struct evr_cm_event *evt, const struct evr_ucma_event *raw)
+{
+	if (raw->type == RDMA_CM_EVENT_CONNECT_REQUEST)
+		refuse_child(evt, raw);
+	return SWALLOW;
+}
+
+static int serve_locked(struct evr_cm_event *evt, const struct evr_ucma_event *raw)
+{
+	if (is_gone(evt))
+		return serve_gone(evt, raw);
 	evt->event.id = &evt->counted->id;
 	evt->event.event = raw->type;
 	evt->event.status = raw->status;
 	if (raw->type < sizeof(serve) / sizeof(serve[0]) && serve[raw->type])
 		return serve[raw->type](evt, raw);
 	return DELIVER;
+}
+
+static int serve_event(struct evr_cm_event *evt, const struct evr_ucma_event *raw)
+{
+	int ret;
+
+	find_subject(evt, raw);
+	if (!evt->counted || is_out_of_place(evt, raw))
+		return SWALLOW;
+	pthread_mutex_lock(&evt->counted->work_lock);
+	ret = serve_locked(evt, raw);
+	pthread_mutex_unlock(&evt->counted->work_lock);
+	return ret;
 }
 
 static void event_free(struct evr_cm_event *evt)
@@ -267,6 +298,7 @@ static int next_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 
 	if (!evt)
 		return -ENOMEM;
+	evt->channel = channel;
 	ret = evr_ucma_event_read(channel->fd, &raw);
 	if (!ret)
 		ret = serve_event(evt, &raw);

@@ -26,7 +26,7 @@ int evr_cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_p
 	id->id.ps = ps;
 	id->id.qp_type = qp_type_of(ps);
 	TAILQ_INIT(&id->groups);
-	pthread_mutex_init(&id->mc_lock, NULL);
+	pthread_mutex_init(&id->work_lock, NULL);
 	pthread_mutex_init(&id->lock, NULL);
 	pthread_cond_init(&id->event_done, NULL);
 	*out = id;
@@ -35,17 +35,18 @@ int evr_cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_p
 
 void evr_cm_id_free(struct evr_cm_id *id)
 {
+	struct evr_cm_device *dev = id->dev;
+
 	evr_cm_map_remove_id(id);
 	evr_cm_mc_free_all(id);
-	evr_cm_device_put(id->dev);
 	if (id->sync)
 		evr_cm_channel_free(id->id.channel);
 	pthread_cond_destroy(&id->event_done);
 	pthread_mutex_destroy(&id->lock);
-	pthread_mutex_destroy(&id->mc_lock);
+	pthread_mutex_destroy(&id->work_lock);
 	free(id->id.route.path_rec);
 	free(id);
-	evr_cm_device_sweep();
+	evr_cm_device_put(dev);
 }
 
 static int need_own_channel(struct evr_cm_id *id)
@@ -91,6 +92,17 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 	return evr_cm_result(ret);
 }
 
+static int destroy_in_kernel(struct evr_cm_id *id, uint32_t *reported)
+{
+	int ret;
+
+	pthread_mutex_lock(&id->work_lock);
+	ret = evr_ucma_destroy_id(evr_cm_fd(id), id->handle, reported);
+	id->gone = !ret;
+	pthread_mutex_unlock(&id->work_lock);
+	return ret;
+}
+
 int rdma_destroy_id(struct rdma_cm_id *id)
 {
 	struct evr_cm_id *p = evr_cm_id(id);
@@ -99,13 +111,28 @@ int rdma_destroy_id(struct rdma_cm_id *id)
 
 	if (!id)
 		return evr_cm_result(-EINVAL);
-	ret = evr_ucma_destroy_id(evr_cm_fd(p), p->handle, &reported);
+	ret = destroy_in_kernel(p, &reported);
 	if (ret)
 		return evr_cm_result(ret);
 	evr_cm_release_event(p);
 	evr_cm_wait_events(p, reported);
 	evr_cm_id_free(p);
 	return 0;
+}
+
+static int migrate_in_kernel(
+	struct evr_cm_id *id, struct rdma_event_channel *to, bool sync, uint32_t *reported)
+{
+	int ret;
+
+	pthread_mutex_lock(&id->work_lock);
+	ret = evr_ucma_migrate_id(to->fd, id->handle, evr_cm_fd(id), reported);
+	if (!ret) {
+		id->id.channel = to;
+		id->sync = sync;
+	}
+	pthread_mutex_unlock(&id->work_lock);
+	return ret;
 }
 
 /* Takes the id over to a channel, its own where none is given, and closes the own one it leaves. */
@@ -119,14 +146,12 @@ int evr_cm_migrate(struct evr_cm_id *id, struct rdma_event_channel *channel)
 
 	if (ret)
 		return ret;
-	ret = evr_ucma_migrate_id(channel->fd, id->handle, from->fd, &reported);
+	ret = migrate_in_kernel(id, channel, sync, &reported);
 	if (ret) {
 		if (sync)
 			evr_cm_channel_free(channel);
 		return ret;
 	}
-	id->id.channel = channel;
-	id->sync = sync;
 	if (was_sync)
 		evr_cm_release_event(id);
 	evr_cm_wait_events(id, reported);

@@ -47,12 +47,12 @@ static int join(struct evr_cm_id *id, const struct sockaddr *addr, socklen_t len
 
 	if (!mc)
 		return -ENOMEM;
-	pthread_mutex_lock(&id->mc_lock);
+	pthread_mutex_lock(&id->work_lock);
 	ret = evr_ucma_join_mcast(
 		evr_cm_fd(id), id->handle, evr_cm_uid(mc), addr, len, flags, &mc->handle);
 	if (!ret)
 		TAILQ_INSERT_TAIL(&id->groups, mc, link);
-	pthread_mutex_unlock(&id->mc_lock);
+	pthread_mutex_unlock(&id->work_lock);
 	if (ret)
 		mc_free(mc);
 	return ret;
@@ -123,10 +123,8 @@ void evr_cm_mc_detach_all(struct evr_cm_id *id)
 {
 	struct evr_cm_mc *mc;
 
-	pthread_mutex_lock(&id->mc_lock);
 	TAILQ_FOREACH (mc, &id->groups, link)
 		detach(mc);
-	pthread_mutex_unlock(&id->mc_lock);
 }
 
 static struct evr_cm_mc *find_group(
@@ -146,15 +144,17 @@ static int leave(struct evr_cm_id *id, const struct sockaddr *addr, socklen_t le
 	uint32_t reported;
 	int ret = -EADDRNOTAVAIL;
 
-	pthread_mutex_lock(&id->mc_lock);
+	pthread_mutex_lock(&id->work_lock);
 	mc = find_group(id, addr, len);
 	if (mc) {
 		detach(mc);
 		ret = evr_ucma_leave_mcast(evr_cm_fd(id), mc->handle, &reported);
 	}
-	if (!ret)
+	if (!ret) {
+		mc->gone = true;
 		TAILQ_REMOVE(&id->groups, mc, link);
-	pthread_mutex_unlock(&id->mc_lock);
+	}
+	pthread_mutex_unlock(&id->work_lock);
 	if (ret)
 		return ret;
 	evr_cm_wait_mc_events(mc, reported);

@@ -87,6 +87,14 @@ static int check_attr(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	return check_pd(id, attr);
 }
 
+static void give_qp(struct evr_cm_id *id, struct ibv_qp *qp)
+{
+	pthread_mutex_lock(&id->work_lock);
+	id->id.qp = qp;
+	id->id.pd = qp->pd;
+	pthread_mutex_unlock(&id->work_lock);
+}
+
 static int create_and_init(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	struct ibv_qp *qp;
@@ -103,8 +111,7 @@ static int create_and_init(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *at
 		ibv_destroy_qp(qp);
 		return ret;
 	}
-	id->qp = qp;
-	id->pd = qp->pd;
+	give_qp(evr_cm_id(id), qp);
 	return 0;
 }
 
@@ -161,15 +168,27 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 	return evr_cm_result(ret);
 }
 
+/* From here on no event finds it any more. */
+static struct ibv_qp *take_qp(struct evr_cm_id *id)
+{
+	struct ibv_qp *qp;
+
+	pthread_mutex_lock(&id->work_lock);
+	evr_cm_mc_detach_all(id);
+	qp = id->id.qp;
+	id->id.qp = NULL;
+	pthread_mutex_unlock(&id->work_lock);
+	return qp;
+}
+
+/* Its end can wait for the caller to acknowledge the events of verbs: not under the lock. */
 void rdma_destroy_qp(struct rdma_cm_id *id)
 {
 	int saved = errno;
 
 	if (!id || !id->qp)
 		return;
-	evr_cm_mc_detach_all(evr_cm_id(id));
-	ibv_destroy_qp(id->qp);
-	id->qp = NULL;
+	ibv_destroy_qp(take_qp(evr_cm_id(id)));
 	if (id->send_cq == id->recv_cq)
 		id->send_cq = NULL;
 	destroy_queue(send_queue(id));
