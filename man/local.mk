@@ -13,14 +13,6 @@ dist_man_MANS += \
 # The tools install their pages there, under other names.
 man1dir = $(mandir)/man1
 
-# Under the CM library's own folder, like its headers: the distribution may have a page of this name.
-if !SYSTEM_RDMACM
-cmman3dir = $(pkgdatadir)/man/man3
-dist_cmman3_DATA = man/rdma_join_multicast_ex.3
-else
-EXTRA_DIST += man/rdma_join_multicast_ex.3
-endif
-
 EVR_BASE_ALIASES = \
 	man/evrdma_base_options_init.3 \
 	man/evrdma_base_options_init_sized.3 \
@@ -141,3 +133,5 @@ $(EVR_LISTENER_ALIASES):
 	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_listener.3" >$@
 $(EVR_MCAST_ALIASES):
 	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_mcast.3" >$@
+
+include man/cm.mk

@@ -25,10 +25,11 @@ blocks() {
 # What a reader would include in front of a page's fragment.
 prelude() {
 	printf '#include <%s>\n' errno.h stdint.h stdio.h stdlib.h string.h arpa/inet.h netinet/in.h \
-		event2/event.h event2/dns.h event2/util.h rdma/rdma_cma.h evrdma/evrdma.h
+		fcntl.h netdb.h poll.h \
+		event2/event.h event2/dns.h event2/util.h rdma/rdma_cma.h rdma/rdma_verbs.h evrdma/evrdma.h
 }
 
-for page in man/evrdma*.[37] man/rdma_*.3; do
+for page in man/evrdma*.[37] man/rdma_*.[37]; do
 	{
 		prelude
 		blocks "$page"
