@@ -269,36 +269,42 @@ void evr_cm_device_sweep(void)
 }
 
 /* With the open lock held: the device behind one entry of the list, opened if need be. */
-static struct evr_cm_device *get_listed(struct ibv_device *ibdev)
+static int get_listed(struct ibv_device *ibdev, struct ibv_context **context)
 {
 	struct evr_device_key key = key_of(ibdev);
 	struct evr_cm_device *dev = find_open(&key);
+	int ret = dev ? 0 : open_device(ibdev, &dev);
 
-	if (!dev && open_device(ibdev, &dev))
-		return NULL;
+	if (ret)
+		return ret;
 	take_ref(dev);
-	return dev;
+	*context = dev->verbs;
+	return 0;
 }
 
-static int open_listed(struct ibv_device **list, int num, struct ibv_context **contexts)
+/* Leaves out what cannot be opened; 0, or why there is nothing. */
+static int open_listed(
+	struct ibv_device **list, int num, struct ibv_context **contexts, int *opened)
 {
-	struct evr_cm_device *dev;
-	int i, opened = 0;
+	int i, ret = -ENODEV;
 
 	pthread_mutex_lock(&open_lock);
 	for (i = 0; i < num; i++) {
-		dev = get_listed(list[i]);
-		if (dev)
-			contexts[opened++] = dev->verbs;
+		int err = get_listed(list[i], &contexts[*opened]);
+
+		if (err)
+			ret = err;
+		else
+			++*opened;
 	}
 	pthread_mutex_unlock(&open_lock);
-	return opened;
+	return *opened ? 0 : ret;
 }
 
 static int get_all(struct ibv_context ***out, int *opened)
 {
 	struct ibv_device **list;
-	int num = 0;
+	int num = 0, ret = -ENOMEM;
 
 	errno = 0;
 	list = ibv_get_device_list(&num);
@@ -306,14 +312,11 @@ static int get_all(struct ibv_context ***out, int *opened)
 		return errno == ENOMEM ? -ENOMEM : -ENODEV;
 	*out = calloc((size_t)num + 1, sizeof(**out));
 	if (*out)
-		*opened = open_listed(list, num, *out);
+		ret = open_listed(list, num, *out, opened);
 	ibv_free_device_list(list);
-	if (!*out)
-		return -ENOMEM;
-	if (*opened)
-		return 0;
-	free(*out);
-	return -ENODEV;
+	if (ret)
+		free(*out);
+	return ret;
 }
 
 struct ibv_context **rdma_get_devices(int *num_devices)
