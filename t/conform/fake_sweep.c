@@ -4,6 +4,7 @@
  * of it, each object is told and closed, nothing is left, and the next run goes through.
  */
 #include "fake/fake.h"
+#include "fake/fake_heap.h"
 
 #include <arpa/inet.h>
 #include <check.h>
@@ -32,63 +33,6 @@ struct run {
 	unsigned bases;
 	bool late;
 };
-
-/* --- allocations, which the linker leads here ------------------------------------------------ */
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *old, size_t size);
-int __real_fake_lock(void);
-void __real_fake_unlock(int *guard);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-int __wrap_fake_lock(void);
-void __wrap_fake_unlock(int *guard);
-
-static struct {
-	unsigned left;
-	bool failed;
-	unsigned in_fake; /* whose own allocations do not count */
-} alloc;
-
-static bool alloc_fails(void)
-{
-	if (!alloc.left || alloc.in_fake || --alloc.left)
-		return false;
-	alloc.failed = true;
-	errno = ENOMEM;
-	return true;
-}
-
-void *__wrap_malloc(size_t size)
-{
-	return alloc_fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-	return alloc_fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-	return alloc_fails() ? NULL : __real_realloc(old, size);
-}
-
-int __wrap_fake_lock(void)
-{
-	int ret = __real_fake_lock();
-
-	alloc.in_fake++;
-	return ret;
-}
-
-void __wrap_fake_unlock(int *guard)
-{
-	alloc.in_fake--;
-	__real_fake_unlock(guard);
-}
 
 /* --- what all scenarios share ---------------------------------------------------------------- */
 
@@ -400,22 +344,23 @@ static void pull_device(void *arg)
 
 static void arm(int fault, unsigned n)
 {
-	alloc.failed = false;
 	if (!faults[fault].err)
 		fake_at_nth(faults[fault].layer, n, pull_device, NULL);
 	else if (faults[fault].layer)
 		fake_fail_nth(faults[fault].layer, n, faults[fault].err);
 	else
-		alloc.left = n;
+		fake_heap_fail_nth(n);
 }
 
 static const char *disarm(int fault)
 {
-	const char *failed = alloc.failed ? "an allocation" : fake_failed();
+	const char *failed = fake_failed();
 
-	alloc.left = 0;
+	if (!faults[fault].layer)
+		failed = fake_heap_failed() ? "an allocation" : NULL;
+	fake_heap_fail_nth(0);
 	fake_fail_nth(FAKE_ANY, 0, 0);
-	return faults[fault].layer || alloc.failed ? failed : NULL;
+	return failed;
 }
 
 static void run_loop(struct run *r)

@@ -44,11 +44,9 @@ t_conform_fake_iwarp_t_LDADD = $(EVR_CONFORM_FAKE_LIBS)
 
 check_PROGRAMS += t/conform/fake_sweep.t
 TESTS += t/conform/fake_sweep.t
-t_conform_fake_sweep_t_SOURCES = t/conform/fake_sweep.c
+t_conform_fake_sweep_t_SOURCES = t/conform/fake_sweep.c $(EVR_FAKE_HEAP)
 t_conform_fake_sweep_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(CHECK_CFLAGS)
-t_conform_fake_sweep_t_LDFLAGS = $(AM_LDFLAGS) \
-	-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc \
-	-Wl,--wrap=fake_lock -Wl,--wrap=fake_unlock
+t_conform_fake_sweep_t_LDFLAGS = $(AM_LDFLAGS) $(EVR_FAKE_HEAP_WRAP)
 t_conform_fake_sweep_t_LDADD = $(EVR_CONFORM_FAKE_LIBS)
 endif
 

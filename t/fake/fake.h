@@ -83,6 +83,8 @@ bool fake_device_gone(enum fake_kind kind);
 /* What the device says about itself, to be changed before it is opened. */
 struct ibv_device_attr *fake_device_attr(enum fake_kind kind);
 struct ibv_port_attr *fake_port_attr(enum fake_kind kind);
+/* What its new queue pairs say of enhanced connection establishment: vendor 0, that is nothing. */
+struct ibv_ece *fake_device_ece(enum fake_kind kind);
 
 /* --- failures and counts ------------------------------------------------------------------ */
 

@@ -67,6 +67,7 @@ struct fake_device {
 	uint32_t mtu_bytes;
 	struct ibv_device_attr attr;
 	struct ibv_port_attr port;
+	struct ibv_ece ece;
 };
 
 struct fake_device *fake_device(enum fake_kind kind);

@@ -130,6 +130,7 @@ void fake_device_add(enum fake_kind kind)
 	set_attr(device);
 	set_gids(device, recipe);
 	set_port(device, recipe);
+	device->ece = (struct ibv_ece){ 0 };
 	device->present = true;
 }
 
@@ -157,6 +158,11 @@ struct ibv_device_attr *fake_device_attr(enum fake_kind kind)
 struct ibv_port_attr *fake_port_attr(enum fake_kind kind)
 {
 	return &devices[kind].port;
+}
+
+struct ibv_ece *fake_device_ece(enum fake_kind kind)
+{
+	return &devices[kind].ece;
 }
 
 struct fake_device *fake_device(enum fake_kind kind)

@@ -103,6 +103,7 @@ static struct ibv_qp *qp_new(struct ibv_pd *pd, const struct ibv_qp_init_attr *i
 	TAILQ_INIT(&qp->recvs);
 	TAILQ_INIT(&qp->attachments);
 	qp->init = *init;
+	qp->ece = qp->node.context->device->ece;
 	qp->qp.context = pd->context;
 	qp->qp.qp_context = init->qp_context;
 	qp->qp.pd = pd;
@@ -340,7 +341,7 @@ int ibv_detach_mcast(struct ibv_qp *verbs, const union ibv_gid *gid, uint16_t li
 	return 0;
 }
 
-/* --- enhanced connection establishment: nothing to agree on, like rxe --- */
+/* --- enhanced connection establishment: what the device has, and the peer's after that --- */
 
 int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {

@@ -32,4 +32,9 @@ libevr_fake_la_SOURCES = \
 	t/fake/fake_verbs_state.c \
 	t/fake/fake_verbs_work.c \
 	t/fake/fake_wire.c
+# For those that want memory to run out.
+EVR_FAKE_HEAP = t/fake/fake_heap.c t/fake/fake_heap.h
+EVR_FAKE_HEAP_WRAP = \
+	-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=strdup \
+	-Wl,--wrap=fake_lock -Wl,--wrap=fake_unlock
 libevr_fake_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t

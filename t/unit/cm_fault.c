@@ -1,232 +1,204 @@
 /*
- * Every call under a scenario fails once, one run for each: whatever the scenario then makes of
- * it, it ends, with nothing left, and goes through in the next run.
+ * Every call below a scenario fails, each in a run of its own, once alone and once with all that
+ * come after it: whatever the scenario then makes of it, the reason comes out, it ends, nothing is
+ * left, and the next run goes through.
  */
+#include "fake/fake_heap.h"
+#include "unit/cm_scenario.h"
 #include "unit/cm_unit.h"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
 #include <stdio.h>
-
-#define GROUP "239.1.2.3"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
 /* An errno that nobody else gives. */
-enum { INJECTED = EOVERFLOW, MANY_POINTS = 400 };
+enum { INJECTED = EOVERFLOW, MANY_POINTS = 500, FIRST_POINTS = 20, LIMIT_S = 120 };
 
-struct world {
-	struct rdma_event_channel *channel;
-	struct rdma_cm_id *listener;
-	struct rdma_cm_id *client;
-	struct rdma_cm_id *server;
-};
-
-typedef int (*scenario)(struct world *w);
-
-/* The event that has to come; another one, or none, is a failure that was delivered. */
-static int take(struct world *w, enum rdma_cm_event_type type)
-{
-	struct rdma_cm_event *event;
-	int ret;
-
-	if (rdma_get_cm_event(w->channel, &event))
-		return -1;
-	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
-		w->server = event->id;
-	ret = event->event == type ? 0 : -1;
-	ck_assert_ok(rdma_ack_cm_event(event));
-	return ret;
-}
-
-static int open_channel(struct world *w)
-{
-	w->channel = rdma_create_event_channel();
-	if (!w->channel)
-		return -1;
-	return fcntl(w->channel->fd, F_SETFL, O_NONBLOCK);
-}
-
-static int make_qp(struct rdma_cm_id *id)
-{
-	struct ibv_qp_init_attr attr = cm_qp_attr(id->qp_type);
-
-	return rdma_create_qp(id, NULL, &attr);
-}
-
-static int listen_and_resolve(struct world *w, enum rdma_port_space ps)
-{
-	if (open_channel(w) || rdma_create_id(w->channel, &w->listener, NULL, ps))
-		return -1;
-	if (rdma_bind_addr(w->listener, cm_addr("0.0.0.0", CM_PORT)) || rdma_listen(w->listener, 0))
-		return -1;
-	if (rdma_create_id(w->channel, &w->client, NULL, ps))
-		return -1;
-	if (rdma_resolve_addr(w->client, NULL, cm_addr(FAKE_ROCE_IP, CM_PORT), 1) ||
-		take(w, RDMA_CM_EVENT_ADDR_RESOLVED))
-		return -1;
-	if (rdma_resolve_route(w->client, 1) || take(w, RDMA_CM_EVENT_ROUTE_RESOLVED))
-		return -1;
-	return 0;
-}
-
-static int connection(struct world *w)
-{
-	if (listen_and_resolve(w, RDMA_PS_TCP) || make_qp(w->client))
-		return -1;
-	if (rdma_connect(w->client, NULL) || take(w, RDMA_CM_EVENT_CONNECT_REQUEST))
-		return -1;
-	if (make_qp(w->server) || rdma_accept(w->server, NULL))
-		return -1;
-	if (take(w, RDMA_CM_EVENT_ESTABLISHED) || take(w, RDMA_CM_EVENT_ESTABLISHED))
-		return -1;
-	if (rdma_disconnect(w->client) || take(w, RDMA_CM_EVENT_DISCONNECTED))
-		return -1;
-	return rdma_disconnect(w->server) || take(w, RDMA_CM_EVENT_DISCONNECTED) ? -1 : 0;
-}
-
-static int own_queue_pairs(struct world *w)
-{
-	struct rdma_conn_param param = { .qp_num = 77 };
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
-	int mask;
-
-	if (listen_and_resolve(w, RDMA_PS_TCP) || rdma_connect(w->client, &param))
-		return -1;
-	if (take(w, RDMA_CM_EVENT_CONNECT_REQUEST) || rdma_accept(w->server, &param))
-		return -1;
-	if (take(w, RDMA_CM_EVENT_CONNECT_RESPONSE) || rdma_init_qp_attr(w->client, &attr, &mask))
-		return -1;
-	return rdma_establish(w->client) || take(w, RDMA_CM_EVENT_ESTABLISHED) ? -1 : 0;
-}
-
-static int rejection(struct world *w)
-{
-	if (listen_and_resolve(w, RDMA_PS_TCP) || make_qp(w->client))
-		return -1;
-	if (rdma_connect(w->client, NULL) || take(w, RDMA_CM_EVENT_CONNECT_REQUEST))
-		return -1;
-	return rdma_reject(w->server, "no", 2) || take(w, RDMA_CM_EVENT_REJECTED) ? -1 : 0;
-}
-
-static int datagrams(struct world *w)
-{
-	if (listen_and_resolve(w, RDMA_PS_UDP) || make_qp(w->client))
-		return -1;
-	if (rdma_connect(w->client, NULL) || take(w, RDMA_CM_EVENT_CONNECT_REQUEST))
-		return -1;
-	if (make_qp(w->server) || rdma_accept(w->server, NULL))
-		return -1;
-	return take(w, RDMA_CM_EVENT_ESTABLISHED);
-}
-
-static int membership(struct world *w)
-{
-	if (open_channel(w) || rdma_create_id(w->channel, &w->client, NULL, RDMA_PS_UDP))
-		return -1;
-	if (rdma_bind_addr(w->client, cm_addr(FAKE_ROCE_IP, 0)) || make_qp(w->client))
-		return -1;
-	if (rdma_join_multicast(w->client, cm_addr(GROUP, 0), NULL) ||
-		take(w, RDMA_CM_EVENT_MULTICAST_JOIN))
-		return -1;
-	return rdma_leave_multicast(w->client, cm_addr(GROUP, 0));
-}
-
-static int synchronous(struct world *w)
-{
-	if (rdma_create_id(NULL, &w->client, NULL, RDMA_PS_TCP))
-		return -1;
-	if (rdma_resolve_addr(w->client, NULL, cm_addr(FAKE_ROCE_IP, CM_PORT), 1))
-		return -1;
-	return rdma_resolve_route(w->client, 1) || make_qp(w->client) ? -1 : 0;
-}
-
-static int migration(struct world *w)
-{
-	if (listen_and_resolve(w, RDMA_PS_TCP) || rdma_migrate_id(w->client, NULL))
-		return -1;
-	return rdma_migrate_id(w->client, w->channel);
-}
-
-static int device_list(struct world *w)
-{
-	struct ibv_context **list = rdma_get_devices(NULL);
-
-	rdma_free_devices(list);
-	return list ? 0 : -1;
-}
-
-static void end(struct world *w)
-{
-	cm_destroy(w->client);
-	cm_destroy(w->server);
-	cm_destroy(w->listener);
-	rdma_destroy_event_channel(w->channel);
-}
-
-/* How many points the scenario has: each of them was made to fail. */
-static unsigned sweep(scenario run)
-{
-	struct world w;
-	unsigned n;
-	int ret;
-
-	for (n = 1; n < MANY_POINTS; n++) {
-		bool failed;
-
-		w = (struct world){ 0 };
-		fake_fail_nth(FAKE_ANY, n, INJECTED);
-		ret = run(&w);
-		failed = fake_failed();
-		fake_fail_nth(FAKE_ANY, 0, 0);
-		end(&w);
-		ck_assert_pstr_eq(fake_expect_clean(), NULL);
-		if (!failed)
-			break;
-	}
-	ck_assert_int_eq(ret, 0);
-	return n - 1;
-}
-
-static const struct {
+static const struct fault {
 	const char *name;
-	scenario run;
-	unsigned least;
-} scenarios[] = {
-	{ "a connection", connection, 40 },
-	{ "queue pairs of the caller's", own_queue_pairs, 20 },
-	{ "a rejection", rejection, 20 },
-	{ "a datagram service", datagrams, 30 },
-	{ "a membership", membership, 15 },
-	{ "a synchronous id", synchronous, 12 },
-	{ "a migration", migration, 12 },
-	{ "the list of devices", device_list, 2 },
+	enum fake_layer layer; /* 0: allocations */
+	int error;
+	bool lasting;
+} faults[] = {
+	{ "kernel calls", FAKE_KERNEL, INJECTED, false },
+	{ "kernel calls, all from", FAKE_KERNEL, INJECTED, true },
+	{ "verbs", FAKE_VERBS, INJECTED, false },
+	{ "verbs, all from", FAKE_VERBS, INJECTED, true },
+	{ "allocations", 0, ENOMEM, false },
+	{ "allocations, all from", 0, ENOMEM, true },
 };
 
-START_TEST(whatever_call_fails_nothing_is_left_and_the_next_run_passes)
-{
-	unsigned points = sweep(scenarios[_i].run);
+enum { FAULTS = sizeof(faults) / sizeof(faults[0]) };
 
-	printf("# %s: %u points\n", scenarios[_i].name, points);
+/* Counted over all the processes that Check runs the tests in. */
+static struct {
+	unsigned points;
+	unsigned scenarios;
+} * total;
+
+/* --- one point -------------------------------------------------------------------------------- */
+
+static void arm(const struct fault *fault, unsigned n)
+{
+	if (!fault->layer)
+		(fault->lasting ? fake_heap_fail_from : fake_heap_fail_nth)(n);
+	else if (fault->lasting)
+		fake_fail_from(fault->layer, n, fault->error);
+	else
+		fake_fail_nth(fault->layer, n, fault->error);
+}
+
+static const char *disarm(const struct fault *fault)
+{
+	const char *failed = fake_failed();
+
+	if (!fault->layer)
+		failed = fake_heap_failed() ? "an allocation" : NULL;
+	fake_heap_fail_nth(0);
+	fake_fail_nth(FAKE_ANY, 0, 0);
+	return failed;
+}
+
+/* The device's path has a default. */
+static bool can_do_without(const struct cm_scenario *s, const char *call)
+{
+	return !strcmp(call, "find_cm_device") || (s->untold && !strcmp(call, s->untold));
+}
+
+static bool is_the_reason(const struct fault *fault, const char *call, int error)
+{
+	return error == fault->error || (error == ENODEV && !strcmp(call, "ibv_get_device_list"));
+}
+
+static void check_told(const struct cm_scenario *s, const struct fault *fault,
+	const struct cm_world *w, const char *call, int ret, int error, const char *what)
+{
+	if (!ret)
+		ck_assert_msg(can_do_without(s, call), "%s: nobody was told", what);
+	else if (w->refused)
+		ck_assert_msg(!w->peer_error || is_the_reason(fault, call, w->peer_error),
+			"%s: the other side was told %s", what, strerror(w->peer_error));
+	else
+		ck_assert_msg(is_the_reason(fault, call, error), "%s: %s", what, strerror(error));
+}
+
+static void check_gone(bool gone, const char *what)
+{
+	const char *left = fake_expect_clean();
+
+	ck_assert_msg(gone, "%s: an id does not go", what);
+	ck_assert_msg(!left, "%s: %s", what, left);
+}
+
+static void check_next_run(const struct cm_scenario *s, const char *what)
+{
+	struct cm_world w = { 0 };
+	int ret = s->run(&w), error = errno;
+
+	ck_assert_msg(!ret, "%s: the next run fails: %s", what, strerror(error));
+	check_gone(cm_scenario_end(&w), what);
+}
+
+/* False when the scenario has no such point. */
+static bool fails_at(const struct cm_scenario *s, const struct fault *fault, unsigned n)
+{
+	struct cm_world w = { 0 };
+	const char *failed;
+	int ret, error;
+	char what[160];
+
+	errno = 0;
+	arm(fault, n);
+	ret = s->run(&w);
+	error = errno;
+	failed = disarm(fault);
+	snprintf(what, sizeof(what), "%s, %s %u (%s)", s->name, fault->name, n,
+		failed ? failed : "not reached");
+	if (failed)
+		check_told(s, fault, &w, failed, ret, error, what);
+	else
+		ck_assert_msg(!ret, "%s: %s", what, strerror(error));
+	check_gone(cm_scenario_end(&w), what);
+	if (failed)
+		check_next_run(s, what);
+	return failed;
+}
+
+/* --- the sweep ---------------------------------------------------------------------------------
+ */
+
+static void prepare(const struct cm_scenario *s)
+{
+	if (s->device != FAKE_ROCE)
+		fake_device_add(s->device);
+}
+
+static unsigned sweep(const struct cm_scenario *s, const struct fault *fault)
+{
+	unsigned n = 0;
+
+	while (fails_at(s, fault, n + 1) && n < MANY_POINTS)
+		n++;
+	ck_assert_uint_lt(n, MANY_POINTS);
+	total->points += n;
+	return n;
+}
+
+START_TEST(whatever_fails_is_told_and_nothing_is_left_and_the_next_run_passes)
+{
+	const struct cm_scenario *s = &cm_scenarios[_i];
+	unsigned points[FAULTS], all = 0, i;
+
+	prepare(s);
+	check_next_run(s, "before all");
+	for (i = 0; i < FAULTS; i++) {
+		points[i] = sweep(s, &faults[i]);
+		all += points[i];
+	}
+	ck_assert_uint_ge(all, s->least);
+	total->scenarios++;
+	printf("# %s: %u kernel calls, %u verbs, %u allocations\n", s->name, points[0], points[2],
+		points[4]);
 	fflush(stdout);
-	ck_assert_uint_ge(points, scenarios[_i].least);
-	ck_assert_uint_lt(points, MANY_POINTS - 1);
+}
+END_TEST
+
+/*
+ * What the library does only once for a process has failed in none of those runs: it opens the
+ * device, and its maps grow.
+ */
+START_TEST(the_first_run_of_a_process_may_fail_as_well)
+{
+	const struct fault *fault = &faults[_i / FIRST_POINTS * 2];
+
+	prepare(&cm_scenarios[0]);
+	total->points += fails_at(&cm_scenarios[0], fault, (unsigned)_i % FIRST_POINTS + 1);
 }
 END_TEST
 
 int main(void)
 {
-	const int num = sizeof(scenarios) / sizeof(scenarios[0]);
 	Suite *suite = suite_create("cm_fault");
 	TCase *tcase = tcase_create("sweep");
 	SRunner *runner = srunner_create(suite);
 	int failed;
 
+	total = mmap(
+		NULL, sizeof(*total), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (total == MAP_FAILED)
+		return EXIT_FAILURE;
 	tcase_add_checked_fixture(tcase, cm_set_up, cm_tear_down);
-	tcase_set_timeout(tcase, 60);
+	tcase_set_timeout(tcase, LIMIT_S);
+	tcase_add_loop_test(tcase,
+		whatever_fails_is_told_and_nothing_is_left_and_the_next_run_passes, 0,
+		(int)cm_num_scenarios);
 	tcase_add_loop_test(
-		tcase, whatever_call_fails_nothing_is_left_and_the_next_run_passes, 0, num);
+		tcase, the_first_run_of_a_process_may_fail_as_well, 0, FIRST_POINTS * FAULTS / 2);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
+	printf("# %u scenarios, %u points\n", total->scenarios, total->points);
 	srunner_free(runner);
-	return failed != 0;
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,0 +1,93 @@
+/* The allocator, which may fail. */
+#include "fake/fake_heap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *old, size_t size);
+char *__real_strdup(const char *text);
+int __real_fake_lock(void);
+void __real_fake_unlock(int *guard);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+char *__wrap_strdup(const char *text);
+int __wrap_fake_lock(void);
+void __wrap_fake_unlock(int *guard);
+
+static struct {
+	unsigned left;
+	bool lasting;
+	bool failed;
+	unsigned in_fake;
+} heap;
+
+void fake_heap_fail_nth(unsigned n)
+{
+	heap.left = n;
+	heap.lasting = false;
+	heap.failed = false;
+}
+
+void fake_heap_fail_from(unsigned n)
+{
+	fake_heap_fail_nth(n);
+	heap.lasting = true;
+}
+
+bool fake_heap_failed(void)
+{
+	return heap.failed;
+}
+
+static bool fails(void)
+{
+	if (!heap.left || heap.in_fake)
+		return false;
+	if (heap.left > 1) {
+		heap.left--;
+		return false;
+	}
+	heap.left = heap.lasting;
+	heap.failed = true;
+	errno = ENOMEM;
+	return true;
+}
+
+void *__wrap_malloc(size_t size)
+{
+	return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return fails() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+	return fails() ? NULL : __real_realloc(old, size);
+}
+
+char *__wrap_strdup(const char *text)
+{
+	return fails() ? NULL : __real_strdup(text);
+}
+
+/* Whoever has the fake's lock is the fake. */
+int __wrap_fake_lock(void)
+{
+	int ret = __real_fake_lock();
+
+	heap.in_fake++;
+	return ret;
+}
+
+void __wrap_fake_unlock(int *guard)
+{
+	heap.in_fake--;
+	__real_fake_unlock(guard);
+}

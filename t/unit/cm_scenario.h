@@ -1,0 +1,40 @@
+/*
+ * What a program does with the CM, from the first call to the last, as scenarios that may fail at
+ * any point. They assert nothing and allocate nothing: they run while calls are made to fail.
+ */
+#ifndef UNIT_CM_SCENARIO_H
+#define UNIT_CM_SCENARIO_H
+
+#include "fake/fake.h"
+
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct cm_world {
+	struct rdma_event_channel *channel, *other;
+	struct rdma_cm_id *listener, *client, *server;
+	struct ibv_qp *own_qp[2];
+	struct ibv_cq *own_cq;
+	struct ibv_pd *own_pd;
+	struct rdma_addrinfo *info[2];
+	bool refused;  /* our side ended without an error of its own: the other side had it */
+	int peer_error; /* which is this one, when the other side acted within our call */
+};
+
+struct cm_scenario {
+	const char *name;
+	/* 0, or -1 and errno. */
+	int (*run)(struct cm_world *w);
+	enum fake_kind device; /* plugged in beside the first */
+	unsigned least;	       /* points at the least, all kinds of failures together */
+	const char *untold;    /* this call may fail without a word: what it is for has failed */
+};
+
+extern const struct cm_scenario cm_scenarios[];
+extern const size_t cm_num_scenarios;
+
+/* Gives back all that the scenario has left. False when the library refuses. */
+bool cm_scenario_end(struct cm_world *w);
+
+#endif
