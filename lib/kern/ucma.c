@@ -309,3 +309,48 @@ int evr_ucma_get_event(int fd, struct evr_ucma_resp_event *resp)
 	memset(resp, 0, sizeof(*resp));
 	return submit(fd, EVR_UCMA_GET_EVENT, &cmd, sizeof(cmd), sizeof(*resp));
 }
+
+/*
+ * For commands that only newer kernels have. The others answer EINVAL, which may as well be about
+ * an argument; but of an id that nobody has, a kernel that knows the command says ENOENT.
+ */
+static int submit_newer(int fd, enum evr_ucma_op op, void *cmd, uint32_t *handle, size_t len)
+{
+	int ret = submit(fd, op, cmd, len, 0);
+
+	if (ret != -EINVAL)
+		return ret;
+	*handle = EVR_UCMA_NO_HANDLE;
+	return submit(fd, op, cmd, len, 0) == -EINVAL ? -ENOSYS : -EINVAL;
+}
+
+int evr_ucma_resolve_service(int fd, uint32_t handle, const struct evr_ucma_service *service)
+{
+	struct evr_ucma_cmd_resolve_service cmd = {
+		.handle = handle,
+		.service = *service,
+	};
+
+	return submit_newer(fd, EVR_UCMA_RESOLVE_SERVICE, &cmd, &cmd.handle, sizeof(cmd));
+}
+
+int evr_ucma_write_event(int fd, uint32_t handle, uint32_t event, int status, uint64_t arg)
+{
+	struct evr_ucma_cmd_write_event cmd = {
+		.handle = handle,
+		.event = event,
+		.status = (uint32_t)status,
+		.param.arg = arg,
+	};
+
+	return submit_newer(fd, EVR_UCMA_WRITE_EVENT, &cmd, &cmd.handle, sizeof(cmd));
+}
+
+int evr_ucma_query_service(
+	int fd, uint32_t handle, struct evr_ucma_resp_service *resp, uint32_t room)
+{
+	size_t len = sizeof(*resp) + room * sizeof(resp->rec[0]);
+
+	resp->num = 0;
+	return len > UINT16_MAX ? -EINVAL : query(fd, handle, EVR_UCMA_QUERY_SERVICE, resp, len);
+}

@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 
 #define EVR_UCMA_NO_INDEX UINT32_MAX
+/* No id has it. Commands marked "newer" fail with ENOENT for it where the kernel knows them. */
+#define EVR_UCMA_NO_HANDLE UINT32_MAX
 
 /* Where an id is bound. port_num is 0 while it has no device. */
 struct evr_ucma_addr {
@@ -55,5 +57,12 @@ int evr_ucma_set_option(
 /* Runs on the channel that takes the id over; from_fd is the one that has it. */
 int evr_ucma_migrate_id(int fd, uint32_t handle, int from_fd, uint32_t *events_reported);
 int evr_ucma_get_event(int fd, struct evr_ucma_resp_event *resp);
+
+/* Newer: -ENOSYS from a kernel without the command, and then never anything else. */
+int evr_ucma_resolve_service(int fd, uint32_t handle, const struct evr_ucma_service *service);
+int evr_ucma_write_event(int fd, uint32_t handle, uint32_t event, int status, uint64_t arg);
+/* After ADDRINFO_RESOLVED; resp has room for that many records, EVR_UCMA_SERVICES_MAX at most. */
+int evr_ucma_query_service(
+	int fd, uint32_t handle, struct evr_ucma_resp_service *resp, uint32_t room);
 
 #endif

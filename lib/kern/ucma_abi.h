@@ -14,6 +14,7 @@
 
 #define EVR_UCMA_PRIVATE_DATA_MAX 256
 #define EVR_UCMA_PATHS_MAX 6
+#define EVR_UCMA_SERVICE_NAME_SIZE 64
 
 enum evr_ucma_op {
 	EVR_UCMA_CREATE_ID = 0,
@@ -34,12 +35,21 @@ enum evr_ucma_op {
 	EVR_UCMA_BIND = 20,
 	EVR_UCMA_RESOLVE_ADDR = 21,
 	EVR_UCMA_JOIN_MCAST = 22,
+	EVR_UCMA_RESOLVE_SERVICE = 23, /* this and the next: only on newer kernels */
+	EVR_UCMA_WRITE_EVENT = 24,
 };
 
 enum evr_ucma_query_option {
 	EVR_UCMA_QUERY_ADDR = 0,
 	EVR_UCMA_QUERY_PATH = 1,
 	EVR_UCMA_QUERY_GID = 2,
+	EVR_UCMA_QUERY_SERVICE = 3,
+};
+
+/* Which fields of a service to look for are set. */
+enum evr_ucma_service_flag {
+	EVR_UCMA_SERVICE_ID = 1 << 0,
+	EVR_UCMA_SERVICE_NAME = 1 << 1,
 };
 
 struct evr_ucma_hdr {
@@ -125,6 +135,29 @@ struct evr_ucma_resp_path {
 	uint32_t reserved;
 	struct ib_path_rec_data path[EVR_UCMA_PATHS_MAX];
 };
+
+/* As the subnet's administrator keeps it, in the order of the network. */
+struct evr_ucma_service_rec {
+	__aligned_u64 id;
+	uint8_t gid[16];
+	uint16_t pkey;
+	uint8_t reserved[2];
+	uint32_t lease;
+	uint8_t key[16];
+	char name[EVR_UCMA_SERVICE_NAME_SIZE]; /* may end without a NUL */
+	uint8_t data[64];
+};
+
+/* num is how many there are, which may be more than the caller had room for. */
+struct evr_ucma_resp_service {
+	uint32_t num;
+	uint32_t reserved;
+	struct evr_ucma_service_rec rec[];
+};
+
+/* What a response's length, of 16 bits, has room for. */
+#define EVR_UCMA_SERVICES_MAX                                                                      \
+	((UINT16_MAX - sizeof(struct evr_ucma_resp_service)) / sizeof(struct evr_ucma_service_rec))
 
 struct evr_ucma_conn_param {
 	uint32_t qp_num;
@@ -230,6 +263,34 @@ struct evr_ucma_cmd_migrate_id {
 	uint32_t fd;
 };
 
+struct evr_ucma_service {
+	__aligned_u64 id; /* in host order */
+	char name[EVR_UCMA_SERVICE_NAME_SIZE];
+	uint32_t flags;
+	uint32_t reserved;
+};
+
+struct evr_ucma_cmd_resolve_service {
+	struct evr_ucma_hdr hdr;
+	uint32_t handle;
+	uint32_t reserved;
+	struct evr_ucma_service service;
+};
+
+/* The kernel's union has room for the parameters of other events, which cannot be written. */
+struct evr_ucma_cmd_write_event {
+	struct evr_ucma_hdr hdr;
+	uint32_t handle;
+	uint32_t reserved;
+	uint32_t event;
+	uint32_t status;
+	union {
+		struct evr_ucma_conn_param conn;
+		struct evr_ucma_ud_param ud;
+		__aligned_u64 arg;
+	} param;
+};
+
 struct evr_ucma_cmd_get_event {
 	struct evr_ucma_hdr hdr;
 	__aligned_u64 response;
@@ -244,6 +305,7 @@ struct evr_ucma_resp_event {
 	union {
 		struct evr_ucma_conn_param conn;
 		struct evr_ucma_ud_param ud;
+		uint32_t arg32[2];
 	} param;
 	uint32_t reserved;
 	struct evr_ucma_ece ece;

@@ -40,3 +40,12 @@ struct evr_ucma_event_data evr_ucma_event_ud_data(const struct evr_ucma_event *e
 {
 	return data_of(event->param.ud.private_data, event->param.ud.private_data_len);
 }
+
+uint64_t evr_ucma_event_arg(const struct evr_ucma_event *event)
+{
+	uint64_t arg;
+
+	_Static_assert(sizeof(arg) == sizeof(event->param.arg32), "the halves of one number");
+	memcpy(&arg, event->param.arg32, sizeof(arg));
+	return arg;
+}

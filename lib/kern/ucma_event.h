@@ -22,6 +22,7 @@ struct evr_ucma_event {
 	union {
 		struct evr_ucma_conn_param conn;
 		struct evr_ucma_ud_param ud;
+		uint32_t arg32[2]; /* in an event that was written: see below */
 	} param;
 };
 
@@ -31,5 +32,7 @@ void evr_ucma_event_decode(const struct evr_ucma_resp_event *resp, struct evr_uc
 
 struct evr_ucma_event_data evr_ucma_event_conn_data(const struct evr_ucma_event *event);
 struct evr_ucma_event_data evr_ucma_event_ud_data(const struct evr_ucma_event *event);
+/* What the writer of the event passed along. */
+uint64_t evr_ucma_event_arg(const struct evr_ucma_event *event);
 
 #endif

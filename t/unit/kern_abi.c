@@ -196,6 +196,49 @@ START_TEST(responses_are_laid_out_as_the_kernels)
 }
 END_TEST
 
+/* The kernel's header of today does not have these: the figures stand for it. */
+#define NEWER_SIZE(type, size) ck_assert_uint_eq(sizeof(struct evr_ucma_##type), (size))
+#define NEWER(type, field, at) ck_assert_uint_eq(offsetof(struct evr_ucma_##type, field), (at))
+
+START_TEST(commands_of_newer_kernels_are_laid_out_as_there)
+{
+	ck_assert_uint_eq(EVR_UCMA_RESOLVE_SERVICE, 23);
+	ck_assert_uint_eq(EVR_UCMA_WRITE_EVENT, 24);
+	ck_assert_uint_eq(EVR_UCMA_QUERY_SERVICE, 3);
+	ck_assert_uint_eq(EVR_UCMA_SERVICE_ID, 1);
+	ck_assert_uint_eq(EVR_UCMA_SERVICE_NAME, 2);
+	NEWER_SIZE(cmd_resolve_service, 96);
+	NEWER(cmd_resolve_service, handle, 8);
+	NEWER(cmd_resolve_service, service.id, 16);
+	NEWER(cmd_resolve_service, service.name, 24);
+	NEWER(cmd_resolve_service, service.flags, 88);
+	/* The union is as large as the kernel's ud_param; programs have sent 8 bytes more. */
+	NEWER_SIZE(cmd_write_event, 328);
+	NEWER(cmd_write_event, handle, 8);
+	NEWER(cmd_write_event, event, 16);
+	NEWER(cmd_write_event, status, 20);
+	NEWER(cmd_write_event, param.arg, 24);
+}
+END_TEST
+
+START_TEST(responses_of_newer_kernels_are_laid_out_as_there)
+{
+	NEWER_SIZE(resp_service, 8);
+	NEWER(resp_service, num, 0);
+	NEWER(resp_service, rec, 8);
+	NEWER_SIZE(service_rec, 176);
+	NEWER(service_rec, id, 0);
+	NEWER(service_rec, gid, 8);
+	NEWER(service_rec, pkey, 24);
+	NEWER(service_rec, lease, 28);
+	NEWER(service_rec, key, 32);
+	NEWER(service_rec, name, 48);
+	NEWER(service_rec, data, 112);
+	NEWER_SIZE(resp_event, 336);
+	NEWER(resp_event, param.arg32, 20);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -206,6 +249,8 @@ int main(void)
 		commands_on_connections_are_laid_out_as_the_kernels,
 		parameters_are_laid_out_as_the_kernels,
 		responses_are_laid_out_as_the_kernels,
+		commands_of_newer_kernels_are_laid_out_as_there,
+		responses_of_newer_kernels_are_laid_out_as_there,
 	};
 
 	return unit_main("kern_abi", tests, sizeof(tests) / sizeof(tests[0]), NULL, NULL);

@@ -75,6 +75,17 @@ START_TEST(private_data_of_any_length_stays_inside_the_event)
 }
 END_TEST
 
+START_TEST(the_argument_of_a_written_event_is_one_number)
+{
+	const uint64_t arg = UINT64_C(0x123456789abcdef0);
+	struct evr_ucma_event event;
+
+	memcpy(&answer.param, &arg, sizeof(arg));
+	ck_assert_int_eq(evr_ucma_event_read(3, &event), 0);
+	ck_assert(evr_ucma_event_arg(&event) == arg);
+}
+END_TEST
+
 START_TEST(an_error_of_the_kernel_comes_back_and_leaves_the_event_alone)
 {
 	struct evr_ucma_event event = { .handle = 77 };
@@ -147,16 +158,60 @@ START_TEST(lengths_and_counts_in_answers_are_bounded)
 }
 END_TEST
 
+/* What a kernel says to a newer command: on any id, and on one that nobody has. */
+static int error_of_any, error_of_none;
+
+static ssize_t refusing_write(int fd, const void *buf, size_t len)
+{
+	const struct evr_ucma_cmd_disconnect *cmd = buf;
+
+	return cmd->handle == EVR_UCMA_NO_HANDLE ? -error_of_none : -error_of_any;
+}
+
+static void check_newer(int any, int none, int expected)
+{
+	static const struct evr_sys refusing = { .write = refusing_write };
+	const struct evr_ucma_service service = { .flags = EVR_UCMA_SERVICE_ID };
+
+	evr_sys = &refusing;
+	error_of_any = any;
+	error_of_none = none;
+	ck_assert_int_eq(evr_ucma_resolve_service(3, 1, &service), -expected);
+	ck_assert_int_eq(evr_ucma_write_event(3, 1, 18, 0, 0), -expected);
+}
+
+START_TEST(a_missing_command_is_told_from_a_wrong_argument)
+{
+	check_newer(EINVAL, EINVAL, ENOSYS);
+	check_newer(ENOSYS, ENOSYS, ENOSYS);
+	check_newer(EINVAL, ENOENT, EINVAL);
+	check_newer(EINVAL, EACCES, EINVAL);
+	check_newer(EOPNOTSUPP, ENOENT, EOPNOTSUPP);
+	check_newer(ENXIO, ENOENT, ENXIO);
+}
+END_TEST
+
+START_TEST(room_beyond_any_answer_is_refused)
+{
+	struct evr_ucma_resp_service resp;
+
+	ck_assert_int_eq(evr_ucma_query_service(3, 1, &resp, EVR_UCMA_SERVICES_MAX + 1), -EINVAL);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
 		an_event_is_read_field_by_field,
 		private_data_of_any_length_stays_inside_the_event,
+		the_argument_of_a_written_event_is_one_number,
 		an_error_of_the_kernel_comes_back_and_leaves_the_event_alone,
 		a_command_that_was_taken_in_part_has_failed,
 		the_header_tells_both_lengths,
 		addresses_longer_than_any_are_refused,
 		lengths_and_counts_in_answers_are_bounded,
+		a_missing_command_is_told_from_a_wrong_argument,
+		room_beyond_any_answer_is_refused,
 	};
 
 	return unit_main("kern_event", tests, sizeof(tests) / sizeof(tests[0]), set_up, NULL);
