@@ -131,7 +131,8 @@ enum fake_message {
 	FAKE_DREP,     /* its answer */
 	FAKE_SIDR_REQ, /* the same for datagrams */
 	FAKE_SIDR_REP,
-	FAKE_JOIN, /* the answer to a join */
+	FAKE_JOIN,    /* the answer to a join */
+	FAKE_SERVICE, /* the answer to RESOLVE_IB_SERVICE */
 	FAKE_MESSAGES
 };
 
@@ -146,7 +147,7 @@ unsigned fake_release(enum fake_message kind);
 unsigned fake_time_out(enum fake_message kind);
 /* How many are held. */
 unsigned fake_held(enum fake_message kind);
-/* The next FAKE_ADDR, FAKE_ROUTE or FAKE_JOIN answers with this status (a -errno). */
+/* The next FAKE_ADDR, FAKE_ROUTE, FAKE_JOIN or FAKE_SERVICE answers with this status (a -errno). */
 void fake_answer(enum fake_message kind, int status);
 
 /* --- events ------------------------------------------------------------------------------- */
@@ -174,6 +175,16 @@ unsigned fake_unread(int fd);
 int fake_bring_forward(int fd, unsigned n);
 /* Queues a copy of it behind the others. -EINVAL for a request: its child comes once. */
 int fake_repeat(int fd, unsigned n);
+
+/* --- services ----------------------------------------------------------------------------- */
+
+/*
+ * From now on the kernel knows RESOLVE_IB_SERVICE, WRITE_CM_EVENT and QUERY of a service, or does
+ * not, as after a reset: those before 2025.
+ */
+void fake_newer_kernel(bool on);
+/* Tells the administrator of FAKE_IB's subnet of a service; name may be NULL. */
+void fake_service_add(uint64_t id, const char *name, const char *gid);
 
 /* --- work --------------------------------------------------------------------------------- */
 

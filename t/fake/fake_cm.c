@@ -60,6 +60,8 @@ static const struct fake_handler handlers[] = {
 		sizeof(struct rdma_ucm_resolve_addr) },
 	[RDMA_USER_CM_CMD_JOIN_MCAST] = { "JOIN_MCAST", fake_join_mcast,
 		sizeof(struct rdma_ucm_join_mcast) },
+	[FAKE_CMD_RESOLVE_IB_SERVICE] = { "RESOLVE_IB_SERVICE", fake_resolve_ib_service, 88 },
+	[FAKE_CMD_WRITE_CM_EVENT] = { "WRITE_CM_EVENT", fake_write_cm_event, 320 },
 };
 
 void fake_respond(uint64_t response, const void *data, size_t size, size_t out_len)
@@ -166,7 +168,7 @@ static ssize_t sys_write(int fd, const void *buf, size_t len)
 	if (len < sizeof(hdr))
 		return -EINVAL;
 	memcpy(&hdr, buf, sizeof(hdr));
-	if (hdr.cmd >= sizeof(handlers) / sizeof(handlers[0]) || hdr.in + sizeof(hdr) > len)
+	if (hdr.cmd >= fake_num_commands() || hdr.in + sizeof(hdr) > len)
 		return -EINVAL;
 	err = dispatch(file, &hdr, (const char *)buf + sizeof(hdr));
 	return err ? err : (ssize_t)len;
@@ -239,5 +241,6 @@ void fake_cm_reset(void)
 		file_free(TAILQ_FIRST(&files));
 	fake_wire_reset();
 	fake_mc_reset();
+	fake_services_reset();
 	fake_table_free(&fake_ids);
 }

@@ -23,9 +23,16 @@ enum {
 	FAKE_EV_DEVICE_REMOVAL,
 	FAKE_EV_MULTICAST_JOIN,
 	FAKE_EV_MULTICAST_ERROR,
+	FAKE_EV_ADDRINFO_RESOLVED = 16,
+	FAKE_EV_ADDRINFO_ERROR,
+	FAKE_EV_USER,
+	FAKE_EV_INTERNAL,
 	FAKE_EV_ADDR_CHANGE,
 	FAKE_EV_TIMEWAIT_EXIT,
 };
+
+/* What the kernel's header of today does not have yet. */
+enum { FAKE_CMD_RESOLVE_IB_SERVICE = 23, FAKE_CMD_WRITE_CM_EVENT, FAKE_QUERY_IB_SERVICE = 3 };
 
 /* Reasons in REJECTED, and statuses of a SIDR answer. */
 enum {
@@ -48,7 +55,9 @@ enum fake_id_state {
 	FAKE_ROUTE_RESOLVED,
 	FAKE_CONNECT,
 	FAKE_DISCONNECT,
-	FAKE_LISTEN
+	FAKE_LISTEN,
+	FAKE_ADDRINFO_QUERY,
+	FAKE_ADDRINFO_RESOLVED
 };
 
 /* The message machine underneath; NONE before and after. */
@@ -125,7 +134,17 @@ struct fake_id {
 	uint8_t initiator_depth;
 	uint8_t retry_count;
 	uint8_t rnr_retry_count;
+	struct fake_service_rec *services; /* the answer to RESOLVE_IB_SERVICE */
+	uint32_t num_services;
 	TAILQ_HEAD(, fake_mc) mcs;
+};
+
+/* A service to look for: with flag 1 by its number, with flag 2 by its name. */
+struct fake_wanted {
+	uint64_t service_id;
+	char service_name[64];
+	uint32_t flags;
+	uint32_t reserved;
 };
 
 struct fake_packet {
@@ -138,6 +157,7 @@ struct fake_packet {
 	bool silent; /* for a host that never answers */
 	struct rdma_ucm_conn_param param;
 	struct rdma_ucm_ece ece;
+	struct fake_wanted wanted;
 };
 
 /* One command: in is a zero-filled copy of what was written. 0 or -errno. */
@@ -148,6 +168,7 @@ fake_command fake_bind_ip, fake_bind, fake_resolve_ip, fake_resolve_addr, fake_r
 fake_command fake_query, fake_query_route, fake_init_qp_attr;
 fake_command fake_connect, fake_listen, fake_accept, fake_reject, fake_disconnect;
 fake_command fake_join_ip_mcast, fake_join_mcast, fake_leave_mcast, fake_get_event;
+fake_command fake_resolve_ib_service, fake_write_cm_event;
 
 /* The answer to a command, cut to what the caller has room for. */
 void fake_respond(uint64_t response, const void *data, size_t size, size_t out_len);
@@ -243,5 +264,13 @@ uint32_t fake_default_qkey(const struct fake_id *id);
 /* --- multicast --- */
 void fake_mcs_free(struct fake_id *id);
 void fake_mc_reset(void);
+
+/* --- services --- */
+/* The number of the first command that this kernel does not know. */
+uint32_t fake_num_commands(void);
+int fake_query_ib_service(
+	const struct fake_id *id, const struct rdma_ucm_query *cmd, size_t out_len);
+void fake_service_arrive(const struct fake_packet *packet);
+void fake_services_reset(void);
 
 #endif

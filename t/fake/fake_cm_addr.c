@@ -191,7 +191,8 @@ static int resolve_id(struct fake_id *id, const void *src, const void *dst)
 		fake_bind_any(id, family_of(dst), &err);
 	if (err)
 		return err;
-	if (id->state != FAKE_ADDR_BOUND || id->src.ss_family != family_of(dst))
+	if ((id->state != FAKE_ADDR_BOUND && id->state != FAKE_ADDRINFO_RESOLVED) ||
+		id->src.ss_family != family_of(dst))
 		return -EINVAL;
 	memset(&id->dst, 0, sizeof(id->dst));
 	memcpy(&id->dst, dst, fake_addr_size(dst));
@@ -284,7 +285,8 @@ int fake_resolve_route(struct fake_file *file, const void *in, size_t out_len)
 
 	if (err)
 		return err;
-	if (!cmd->timeout_ms || id->state != FAKE_ADDR_RESOLVED)
+	if (!cmd->timeout_ms ||
+		(id->state != FAKE_ADDR_RESOLVED && id->state != FAKE_ADDRINFO_RESOLVED))
 		return -EINVAL;
 	id->state = FAKE_ROUTE_QUERY;
 	packet.to = packet.from = id->number;

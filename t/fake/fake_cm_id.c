@@ -29,6 +29,7 @@ void fake_id_free(struct fake_id *id)
 	fake_events_drop(id, NULL);
 	fake_mcs_free(id);
 	fake_table_remove(&fake_ids, id->number);
+	free(id->services);
 	free(id);
 	fake_died(FAKE_ID);
 }

@@ -181,6 +181,8 @@ int fake_query(struct fake_file *file, const void *in, size_t out_len)
 		return query_path(id, cmd, out_len);
 	case RDMA_USER_CM_QUERY_GID:
 		return query_gid(id, cmd, out_len);
+	case FAKE_QUERY_IB_SERVICE:
+		return fake_query_ib_service(id, cmd, out_len);
 	}
 	return -ENOSYS;
 }

@@ -22,6 +22,7 @@ static void (*const arrive[FAKE_MESSAGES])(const struct fake_packet *packet) = {
 	[FAKE_SIDR_REQ] = fake_sidr_req_arrive,
 	[FAKE_SIDR_REP] = fake_sidr_rep_arrive,
 	[FAKE_JOIN] = fake_join_arrive,
+	[FAKE_SERVICE] = fake_service_arrive,
 };
 
 void fake_wire_send(const struct fake_packet *packet)
@@ -73,12 +74,18 @@ unsigned fake_release(enum fake_message kind)
 	return flush(kind, false, arrive[kind]);
 }
 
+/* What the kernel asks, and times out, by itself. */
+static bool is_query(enum fake_message kind)
+{
+	return kind == FAKE_ADDR || kind == FAKE_ROUTE || kind == FAKE_JOIN || kind == FAKE_SERVICE;
+}
+
 static void lose(const struct fake_packet *packet)
 {
 	struct fake_packet late = *packet;
 
 	late.status = -ETIMEDOUT;
-	if (packet->kind == FAKE_ADDR || packet->kind == FAKE_ROUTE || packet->kind == FAKE_JOIN)
+	if (is_query(packet->kind))
 		arrive[packet->kind](&late);
 	else
 		fake_conn_time_out(packet);

@@ -12,6 +12,7 @@ libevr_fake_la_SOURCES = \
 	t/fake/fake_cm_id.c \
 	t/fake/fake_cm_mcast.c \
 	t/fake/fake_cm_query.c \
+	t/fake/fake_cm_service.c \
 	t/fake/fake_cm_sidr.c \
 	t/fake/fake_core.c t/fake/fake_core.h \
 	t/fake/fake_device.c \
