@@ -35,25 +35,29 @@ extern "C" {
 /*
  * What an event tells. Its status is 0, or: a negative errno from the kernel; for REJECTED on
  * InfiniBand and RoCE the positive reason of the CM (8: nobody listens there, 28: the peer's
- * program), on iWARP a negative errno; -1 for what failed in the library.
+ * program), on iWARP a negative errno; -1 for what failed in the library; in USER, as written.
  */
 enum rdma_cm_event_type {
-	RDMA_CM_EVENT_ADDR_RESOLVED,    /* rdma_resolve_addr(): verbs, pd and port_num are set */
-	RDMA_CM_EVENT_ADDR_ERROR,       /* rdma_resolve_addr() failed */
-	RDMA_CM_EVENT_ROUTE_RESOLVED,   /* rdma_resolve_route(): route.path_rec is set */
-	RDMA_CM_EVENT_ROUTE_ERROR,      /* rdma_resolve_route() failed */
-	RDMA_CM_EVENT_CONNECT_REQUEST,  /* a peer wants to connect: id is new and the caller's */
-	RDMA_CM_EVENT_CONNECT_RESPONSE, /* accepted, and the id has no QP: rdma_establish() */
-	RDMA_CM_EVENT_CONNECT_ERROR,    /* the connection could not be set up */
-	RDMA_CM_EVENT_UNREACHABLE,      /* the peer does not answer, or not in time */
-	RDMA_CM_EVENT_REJECTED,         /* the peer said no */
-	RDMA_CM_EVENT_ESTABLISHED,      /* connected; on a UD id: param.ud says how to send */
-	RDMA_CM_EVENT_DISCONNECTED,     /* the connection is over */
-	RDMA_CM_EVENT_DEVICE_REMOVAL,   /* the device is leaving: destroy all that is on it */
-	RDMA_CM_EVENT_MULTICAST_JOIN,   /* joined: param.ud says how to send */
-	RDMA_CM_EVENT_MULTICAST_ERROR,  /* could not join, or is no member any more */
-	RDMA_CM_EVENT_ADDR_CHANGE,      /* the network device of the address changed */
-	RDMA_CM_EVENT_TIMEWAIT_EXIT     /* the QP number is free again (not on iWARP) */
+	RDMA_CM_EVENT_ADDR_RESOLVED,     /* rdma_resolve_addr(): verbs, pd and port_num are set */
+	RDMA_CM_EVENT_ADDR_ERROR,        /* rdma_resolve_addr() failed */
+	RDMA_CM_EVENT_ROUTE_RESOLVED,    /* rdma_resolve_route(): route.path_rec is set */
+	RDMA_CM_EVENT_ROUTE_ERROR,       /* rdma_resolve_route() failed */
+	RDMA_CM_EVENT_CONNECT_REQUEST,   /* a peer wants to connect: id is new and the caller's */
+	RDMA_CM_EVENT_CONNECT_RESPONSE,  /* accepted, and the id has no QP: rdma_establish() */
+	RDMA_CM_EVENT_CONNECT_ERROR,     /* the connection could not be set up */
+	RDMA_CM_EVENT_UNREACHABLE,       /* the peer does not answer, or not in time */
+	RDMA_CM_EVENT_REJECTED,          /* the peer said no */
+	RDMA_CM_EVENT_ESTABLISHED,       /* connected; on a UD id: param.ud says how to send */
+	RDMA_CM_EVENT_DISCONNECTED,      /* the connection is over */
+	RDMA_CM_EVENT_DEVICE_REMOVAL,    /* the device is leaving: destroy all that is on it */
+	RDMA_CM_EVENT_MULTICAST_JOIN,    /* joined: param.ud says how to send */
+	RDMA_CM_EVENT_MULTICAST_ERROR,   /* could not join, or is no member any more */
+	RDMA_CM_EVENT_ADDR_CHANGE,       /* the network device of the address changed */
+	RDMA_CM_EVENT_TIMEWAIT_EXIT,     /* the QP number is free again (not on iWARP) */
+	RDMA_CM_EVENT_ADDRINFO_RESOLVED, /* rdma_resolve_addrinfo(): rdma_query_addrinfo() has it */
+	RDMA_CM_EVENT_ADDRINFO_ERROR,    /* rdma_resolve_addrinfo() failed */
+	RDMA_CM_EVENT_USER,              /* rdma_write_cm_event(): param.arg is the writer's */
+	RDMA_CM_EVENT_INTERNAL           /* the library's own: never seen */
 };
 
 /* Where ports are counted, and with it the type of queue pair: RC for TCP and IB, else UD. */
@@ -172,6 +176,7 @@ struct rdma_cm_event {
 	union {
 		struct rdma_conn_param conn; /* ids of type RC */
 		struct rdma_ud_param ud;     /* ids of type UD */
+		uint64_t arg;                /* USER */
 	} param;
 };
 
@@ -179,7 +184,9 @@ struct rdma_cm_event {
 #define RAI_PASSIVE 0x00000001     /* an address to listen on */
 #define RAI_NUMERICHOST 0x00000002 /* no names: never waits */
 #define RAI_NOROUTE 0x00000004     /* no route lookup: none is made anyway */
-#define RAI_FAMILY 0x00000008      /* ai_family of the hints counts for a numeric host */
+#define RAI_FAMILY 0x00000008      /* with RAI_NUMERICHOST and AF_IB, the number is a GID */
+#define RAI_SA 0x00000010          /* ask InfiniBand's subnet administrator for a service */
+#define RAI_DNS 0x00000020         /* ask getaddrinfo(3), as without either */
 
 struct rdma_addrinfo {
 	int ai_flags;
@@ -431,7 +438,10 @@ struct ibv_context **rdma_get_devices(int *num_devices);
 /* Gives an array of rdma_get_devices() back. NULL is ignored. */
 void rdma_free_devices(struct ibv_context **list);
 
-/* The name of an event as written in this header, or "UNKNOWN EVENT". Never freed. */
+/*
+ * The name of an event as written in this header. "UNKNOWN EVENT" for any other, and also for USER
+ * and INTERNAL, which are not the CM's. Never freed.
+ */
 const char *rdma_event_str(enum rdma_cm_event_type event);
 
 /*
@@ -443,16 +453,65 @@ int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
 /*
  * Turns names into addresses to listen on (RAI_PASSIVE: ai_src_addr) or to connect to
  * (ai_dst_addr), with getaddrinfo(3) alone: it may ask name servers and wait for them, except with
- * RAI_NUMERICHOST. With RAI_FAMILY and AF_IB in the hints, node is a GID. Without node and service,
- * the addresses of the hints are copied. The result is the caller's until rdma_freeaddrinfo().
- * Returns 0; -1 and errno: EINVAL (nothing to look up), ENODEV (no RDMA device), ENOMEM; else an
- * error of getaddrinfo(3), for gai_strerror(3).
+ * RAI_NUMERICHOST. There is one result, the first that getaddrinfo(3) gives, and it has neither a
+ * canonical name nor a route: no daemon is asked for one, with or without RAI_NOROUTE. The family
+ * of the hints limits what is found; AF_IB does not, but with RAI_NUMERICHOST and RAI_FAMILY node
+ * is a GID. A source address in the hints is copied along; without node and service, the
+ * destination is too, and nothing is looked up.
+ *
+ * RAI_SA looks a service of InfiniBand up instead, by its name or, when service is a number as
+ * strtoull(3) reads it, by its identifier; node must be NULL. It asks through every active
+ * InfiniBand port, one after the other, and waits for each answer: for seconds where none comes.
+ * The results are AF_IB, one for each port and record: ai_src_addr is the port, ai_dst_addr where
+ * the service is, and ai_dst_canonname its name. It fails only when no port found anything.
+ *
+ * The result is the caller's until rdma_freeaddrinfo(). Returns 0; -1 and errno: EINVAL (nothing to
+ * look up; with RAI_SA also node, RAI_DNS or RAI_PASSIVE, or a name of more than 63 characters),
+ * ENODEV (no RDMA device), ENOMEM, and for RAI_SA: EOPNOTSUPP (no active InfiniBand port), ENOSYS
+ * (the kernel cannot), ENOENT (no such service), ETIMEDOUT; else an error of getaddrinfo(3), for
+ * gai_strerror(3).
  */
 int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
 	struct rdma_addrinfo **res);
 
-/* Frees a result of rdma_getaddrinfo(). NULL is ignored. */
+/* Frees a result of rdma_getaddrinfo() or rdma_query_addrinfo(). NULL is ignored. */
 void rdma_freeaddrinfo(struct rdma_addrinfo *res);
+
+/*
+ * The same with an event for an end: ADDRINFO_RESOLVED, after which rdma_query_addrinfo() has the
+ * result, or ADDRINFO_ERROR. What the id does otherwise goes on meanwhile.
+ *
+ * Only the look-up of a service (RAI_SA) does not wait: it goes through the port that the id is
+ * bound to, which must be of InfiniBand, and is answered once in the life of an id. When
+ * ADDRINFO_RESOLVED is read, the first result is the destination of the id: rdma_resolve_route()
+ * may follow, or rdma_resolve_addr() with another. The look-up of a name waits, in this call, as
+ * long as getaddrinfo(3) does with its time-outs, since the library has no thread to do it; when it
+ * fails, so does the call, and no event comes. A loop that must not be held up uses a resolver of
+ * its own, or RAI_NUMERICHOST.
+ *
+ * Waits on a synchronous id. Fails with: what rdma_getaddrinfo() fails with, EBUSY (a look-up of
+ * the id runs, or its result was not queried yet), ENOSYS (the kernel cannot, for names neither),
+ * EOPNOTSUPP (RAI_SA: the port is not InfiniBand's), EINVAL (RAI_SA: the id is not bound to a
+ * device, or beyond that state), and for names, where getaddrinfo(3) failed: ENOENT (no such name
+ * or service), EAGAIN (no answer for now), EIO (no answer ever), EAFNOSUPPORT. Since RDMACM_1.4.
+ */
+int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *service,
+	const struct rdma_addrinfo *hints);
+
+/*
+ * Hands over what rdma_resolve_addrinfo() found, once, after ADDRINFO_RESOLVED was read. It is the
+ * caller's until rdma_freeaddrinfo(); the id frees what nobody asked for. Fails with: ENOENT
+ * (nothing found yet, or handed over already). Since RDMACM_1.4.
+ */
+int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
+
+/*
+ * Puts an event on the channel of an id, behind those that wait there: from any thread, to wake the
+ * one that reads. event must be USER; status and arg arrive as they are. Unread, it vanishes with
+ * the id. Fails with: EINVAL (another event), ENOSYS (the kernel cannot). Since RDMACM_1.4.
+ */
+int rdma_write_cm_event(
+	struct rdma_cm_id *id, enum rdma_cm_event_type event, int status, uint64_t arg);
 
 /*
  * Says how a queue pair of the caller's own is to be moved to qp_attr->qp_state (INIT, RTR or RTS)

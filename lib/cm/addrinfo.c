@@ -1,4 +1,4 @@
-/* Names and addresses, with getaddrinfo(3) and nothing else. */
+/* Names and addresses, with getaddrinfo(3): no daemon is asked, and no route comes with them. */
 #include "cm/cm.h"
 
 #include <errno.h>
@@ -8,20 +8,26 @@
 
 #define DEFAULT_PKEY 0xffff
 
+static const struct rdma_addrinfo no_hints;
+
 static bool wants_gid(const struct rdma_addrinfo *hints)
 {
-	return (hints->ai_flags & RAI_FAMILY) && hints->ai_family == AF_IB;
+	const int flags = RAI_NUMERICHOST | RAI_FAMILY;
+
+	return (hints->ai_flags & flags) == flags && hints->ai_family == AF_IB;
 }
 
-/* A GID reads like an IPv6 address. */
+/* A GID reads like an IPv6 address; what else AF_IB may be called, getaddrinfo(3) cannot know. */
 static void hints_to_ai(const struct rdma_addrinfo *hints, struct addrinfo *ai)
 {
 	if (hints->ai_flags & RAI_PASSIVE)
 		ai->ai_flags |= AI_PASSIVE;
-	if (hints->ai_flags & RAI_NUMERICHOST || wants_gid(hints))
+	if (hints->ai_flags & RAI_NUMERICHOST)
 		ai->ai_flags |= AI_NUMERICHOST;
-	if (hints->ai_flags & RAI_FAMILY)
-		ai->ai_family = wants_gid(hints) ? AF_INET6 : hints->ai_family;
+	if (hints->ai_family != AF_IB)
+		ai->ai_family = hints->ai_family;
+	else if (wants_gid(hints))
+		ai->ai_family = AF_INET6;
 	if (hints->ai_qp_type == IBV_QPT_UD)
 		ai->ai_socktype = SOCK_DGRAM;
 	else if (hints->ai_qp_type)
@@ -32,7 +38,7 @@ static void hints_to_ai(const struct rdma_addrinfo *hints, struct addrinfo *ai)
 		ai->ai_protocol = IPPROTO_UDP;
 }
 
-static int copy_addr(struct sockaddr **to, socklen_t *to_len, const void *from, socklen_t len)
+int evr_cm_copy_addr(struct sockaddr **to, socklen_t *to_len, const void *from, socklen_t len)
 {
 	if (!from || !len)
 		return 0;
@@ -86,81 +92,113 @@ static int set_result(
 	rai->ai_flags = passive ? RAI_PASSIVE : 0;
 	if (!wants_gid(hints)) {
 		rai->ai_family = ai->ai_family;
-		return copy_addr(addr, len, ai->ai_addr, ai->ai_addrlen);
+		return evr_cm_copy_addr(addr, len, ai->ai_addr, ai->ai_addrlen);
 	}
 	rai->ai_family = AF_IB;
 	sib = gid_addr((const struct sockaddr_in6 *)ai->ai_addr, rai->ai_port_space);
-	return copy_addr(addr, len, &sib, sizeof(sib));
+	return evr_cm_copy_addr(addr, len, &sib, sizeof(sib));
 }
 
-/* 0, -1 with errno, or an error of getaddrinfo(3), all of which are negative. */
+static int error_of(int eai)
+{
+	switch (eai) {
+	case EAI_SYSTEM:
+		return errno ? -errno : -EIO;
+	case EAI_MEMORY:
+		return -ENOMEM;
+	case EAI_AGAIN:
+		return -EAGAIN;
+	case EAI_FAIL:
+		return -EIO;
+	case EAI_FAMILY:
+		return -EAFNOSUPPORT;
+	case EAI_BADFLAGS:
+	case EAI_SOCKTYPE:
+		return -EINVAL;
+	default:
+		return -ENOENT; /* no such name or service, or none of the kind asked for */
+	}
+}
+
 static int look_up(const char *node, const char *service, const struct rdma_addrinfo *hints,
-	struct rdma_addrinfo *rai)
+	struct rdma_addrinfo *rai, int *eai)
 {
 	struct addrinfo ai_hints = { 0 };
 	struct addrinfo *ai;
 	int ret;
 
 	hints_to_ai(hints, &ai_hints);
-	ret = getaddrinfo(node, service, &ai_hints, &ai);
-	if (ret)
-		return ret;
-	ret = evr_cm_result(set_result(rai, hints, ai));
+	*eai = getaddrinfo(node, service, hints == &no_hints ? NULL : &ai_hints, &ai);
+	if (*eai)
+		return error_of(*eai);
+	ret = set_result(rai, hints, ai);
 	freeaddrinfo(ai);
 	return ret;
 }
 
-/* Addresses that the caller knows already, where none were looked up. */
-static int copy_known(const struct rdma_addrinfo *hints, struct rdma_addrinfo *rai)
+static int copy_hints(const struct rdma_addrinfo *hints, struct rdma_addrinfo *rai)
 {
-	int ret = 0;
-
-	if (!rai->ai_src_len)
-		ret = copy_addr(
-			&rai->ai_src_addr, &rai->ai_src_len, hints->ai_src_addr, hints->ai_src_len);
-	if (!ret && !rai->ai_dst_len)
-		ret = copy_addr(
-			&rai->ai_dst_addr, &rai->ai_dst_len, hints->ai_dst_addr, hints->ai_dst_len);
-	return evr_cm_result(ret);
+	rai->ai_flags = hints->ai_flags;
+	rai->ai_family = hints->ai_family;
+	rai->ai_qp_type = hints->ai_qp_type;
+	rai->ai_port_space = hints->ai_port_space;
+	return evr_cm_copy_addr(
+		&rai->ai_dst_addr, &rai->ai_dst_len, hints->ai_dst_addr, hints->ai_dst_len);
 }
 
 static int fill(const char *node, const char *service, const struct rdma_addrinfo *hints,
-	struct rdma_addrinfo *rai)
+	struct rdma_addrinfo *rai, int *eai)
 {
-	int ret = 0;
-
-	if (node || service) {
-		ret = look_up(node, service, hints, rai);
-	} else {
-		rai->ai_flags = hints->ai_flags;
-		rai->ai_family = hints->ai_family;
-		rai->ai_qp_type = hints->ai_qp_type;
-		rai->ai_port_space = hints->ai_port_space;
-	}
-	return ret ? ret : copy_known(hints, rai);
-}
-
-int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
-	struct rdma_addrinfo **res)
-{
-	static const struct rdma_addrinfo no_hints;
-	struct rdma_addrinfo *rai;
 	int ret;
 
-	if (!res || (!node && !service && !hints))
-		return evr_cm_result(-EINVAL);
-	ret = evr_cm_init();
+	if (node || service)
+		ret = look_up(node, service, hints, rai, eai);
+	else
+		ret = copy_hints(hints, rai);
+	if (ret || rai->ai_src_len)
+		return ret;
+	return evr_cm_copy_addr(
+		&rai->ai_src_addr, &rai->ai_src_len, hints->ai_src_addr, hints->ai_src_len);
+}
+
+int evr_cm_asks_sa(const char *node, const char *service, const struct rdma_addrinfo *hints)
+{
+	if (!hints || !(hints->ai_flags & RAI_SA))
+		return 0;
+	return node || !service || hints->ai_flags & (RAI_DNS | RAI_PASSIVE) ? -EINVAL : 1;
+}
+
+int evr_cm_look_up(const char *node, const char *service, const struct rdma_addrinfo *hints,
+	struct rdma_addrinfo **res, int *eai)
+{
+	struct rdma_addrinfo *rai;
+	int ret = node || service || hints ? evr_cm_init() : -EINVAL;
+
 	if (ret)
-		return evr_cm_result(ret);
+		return ret;
 	rai = calloc(1, sizeof(*rai));
 	if (!rai)
-		return evr_cm_result(-ENOMEM);
-	ret = fill(node, service, hints ? hints : &no_hints, rai);
+		return -ENOMEM;
+	ret = fill(node, service, hints ? hints : &no_hints, rai, eai);
 	if (ret)
 		rdma_freeaddrinfo(rai);
 	else
 		*res = rai;
 	return ret;
+}
+
+int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
+	struct rdma_addrinfo **res)
+{
+	int eai = 0;
+	int ret = res ? evr_cm_asks_sa(node, service, hints) : -EINVAL;
+
+	if (ret > 0)
+		ret = evr_cm_service_look_up(service, hints, res);
+	else if (!ret)
+		ret = evr_cm_look_up(node, service, hints, res, &eai);
+	ret = evr_cm_result(ret);
+	return eai ? eai : ret;
 }
 
 void rdma_freeaddrinfo(struct rdma_addrinfo *res)

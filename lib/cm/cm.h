@@ -43,6 +43,13 @@ struct evr_cm_mc {
 	struct sockaddr_storage addr;
 };
 
+/* How far rdma_resolve_addrinfo() is. */
+enum evr_cm_lookup {
+	EVR_CM_LOOKUP_NONE,
+	EVR_CM_LOOKUP_RUNNING, /* until its event is read */
+	EVR_CM_LOOKUP_DONE,    /* until its result is fetched */
+};
+
 struct evr_cm_id {
 	struct rdma_cm_id id; /* first: this is what the caller holds */
 	uint32_t handle;
@@ -64,6 +71,9 @@ struct evr_cm_id {
 	pthread_mutex_t lock;
 	pthread_cond_t event_done;
 	uint32_t events_done; /* how many of the reported events were acknowledged */
+	/* Guarded by the lock. While a look-up runs, the result waits for its event. */
+	enum evr_cm_lookup lookup;
+	struct rdma_addrinfo *addrinfo;
 };
 
 struct evr_cm_event {
@@ -131,6 +141,27 @@ int evr_cm_addr_query_gid(struct evr_cm_id *id);
 
 /* route */
 int evr_cm_route_query(struct evr_cm_id *id);
+
+/* addrinfo: 1 if the hints say so, -EINVAL if that does not fit the rest. */
+int evr_cm_asks_sa(const char *node, const char *service, const struct rdma_addrinfo *hints);
+/* Of getaddrinfo(3) otherwise. 0 or -errno; *eai is what getaddrinfo(3) failed with, or 0. */
+int evr_cm_look_up(const char *node, const char *service, const struct rdma_addrinfo *hints,
+	struct rdma_addrinfo **res, int *eai);
+int evr_cm_copy_addr(struct sockaddr **to, socklen_t *to_len, const void *from, socklen_t len);
+
+/* addrinfo_async: what reading the three events means for the look-up of the id. */
+int evr_cm_lookup_found(struct evr_cm_id *id);
+void evr_cm_lookup_failed(struct evr_cm_id *id);
+/* -EBADMSG when the id does not wait for that. */
+int evr_cm_lookup_told(struct evr_cm_id *id, uint64_t arg);
+
+/* service: names and numbers of services, which InfiniBand's subnet administrator knows. */
+int evr_cm_service_resolve(struct evr_cm_id *id, const char *service);
+/* The answer; the first record becomes the destination of the id, as it is in the kernel. */
+int evr_cm_service_query(struct evr_cm_id *id, struct rdma_addrinfo **res);
+/* Through every port that has such an administrator, one after the other. */
+int evr_cm_service_look_up(
+	const char *service, const struct rdma_addrinfo *hints, struct rdma_addrinfo **res);
 
 /* qp_state: they do nothing for an id without a queue pair. */
 int evr_cm_qp_init(struct evr_cm_id *id, struct ibv_qp *qp);

@@ -192,6 +192,34 @@ static int serve_multicast_error(struct evr_cm_event *evt, const struct evr_ucma
 	return DELIVER;
 }
 
+static int serve_addrinfo_resolved(struct evr_cm_event *evt, const struct evr_ucma_event *raw)
+{
+	int ret = evr_cm_lookup_found(id_of(evt));
+
+	return ret ? turn_into(evt, RDMA_CM_EVENT_ADDRINFO_ERROR, ret) : DELIVER;
+}
+
+static int serve_addrinfo_error(struct evr_cm_event *evt, const struct evr_ucma_event *raw)
+{
+	evr_cm_lookup_failed(id_of(evt));
+	return DELIVER;
+}
+
+static int serve_user(struct evr_cm_event *evt, const struct evr_ucma_event *raw)
+{
+	evt->event.param.arg = evr_ucma_event_arg(raw);
+	return DELIVER;
+}
+
+/* From rdma_resolve_addrinfo() to itself. One that nobody waits for ends here, acknowledged. */
+static int serve_internal(struct evr_cm_event *evt, const struct evr_ucma_event *raw)
+{
+	if (evr_cm_lookup_told(id_of(evt), evr_ucma_event_arg(raw)))
+		return SWALLOW;
+	evt->event.event = RDMA_CM_EVENT_ADDRINFO_RESOLVED;
+	return DELIVER;
+}
+
 static const serve_fn serve[] = {
 	[RDMA_CM_EVENT_ADDR_RESOLVED] = serve_addr_resolved,
 	[RDMA_CM_EVENT_ROUTE_RESOLVED] = serve_route_resolved,
@@ -203,6 +231,10 @@ static const serve_fn serve[] = {
 	[RDMA_CM_EVENT_DEVICE_REMOVAL] = serve_device_removal,
 	[RDMA_CM_EVENT_MULTICAST_JOIN] = serve_multicast_join,
 	[RDMA_CM_EVENT_MULTICAST_ERROR] = serve_multicast_error,
+	[RDMA_CM_EVENT_ADDRINFO_RESOLVED] = serve_addrinfo_resolved,
+	[RDMA_CM_EVENT_ADDRINFO_ERROR] = serve_addrinfo_error,
+	[RDMA_CM_EVENT_USER] = serve_user,
+	[RDMA_CM_EVENT_INTERNAL] = serve_internal,
 };
 
 static bool is_multicast(uint32_t type)
@@ -226,15 +258,21 @@ static void find_subject(struct evr_cm_event *evt, const struct evr_ucma_event *
 	}
 }
 
+/* What a program on this side wrote, and not the peer's doing. */
+static bool is_written(uint32_t type)
+{
+	return type == RDMA_CM_EVENT_USER || type == RDMA_CM_EVENT_INTERNAL;
+}
+
 /*
- * An event about a group is for a member, and an id that was not accepted yet may only learn that
- * it is established.
+ * An event about a group is for a member, and an id that was not accepted yet may of its peer only
+ * learn that it is established.
  */
 static bool is_out_of_place(const struct evr_cm_event *evt, const struct evr_ucma_event *raw)
 {
 	if (is_multicast(raw->type))
 		return !evt->mc;
-	return !raw->uid && raw->type != RDMA_CM_EVENT_ESTABLISHED;
+	return !raw->uid && raw->type != RDMA_CM_EVENT_ESTABLISHED && !is_written(raw->type);
 }
 
 static bool is_gone(const struct evr_cm_event *evt)

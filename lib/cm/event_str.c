@@ -17,6 +17,8 @@ static const char *const names[] = {
 	"RDMA_CM_EVENT_MULTICAST_ERROR",
 	"RDMA_CM_EVENT_ADDR_CHANGE",
 	"RDMA_CM_EVENT_TIMEWAIT_EXIT",
+	"RDMA_CM_EVENT_ADDRINFO_RESOLVED",
+	"RDMA_CM_EVENT_ADDRINFO_ERROR",
 };
 
 const char *rdma_event_str(enum rdma_cm_event_type event)

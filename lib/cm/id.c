@@ -45,6 +45,7 @@ void evr_cm_id_free(struct evr_cm_id *id)
 	pthread_mutex_destroy(&id->lock);
 	pthread_mutex_destroy(&id->work_lock);
 	free(id->id.route.path_rec);
+	rdma_freeaddrinfo(id->addrinfo);
 	free(id);
 	evr_cm_device_put(dev);
 }

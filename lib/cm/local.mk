@@ -5,6 +5,7 @@ libevr_cm_la_SOURCES = \
 	lib/cm/cm.h \
 	lib/cm/addr.c \
 	lib/cm/addrinfo.c \
+	lib/cm/addrinfo_async.c \
 	lib/cm/channel.c \
 	lib/cm/connect.c \
 	lib/cm/device.c \
@@ -12,6 +13,7 @@ libevr_cm_la_SOURCES = \
 	lib/cm/event.c \
 	lib/cm/event_map.c \
 	lib/cm/event_str.c \
+	lib/cm/event_write.c \
 	lib/cm/id.c \
 	lib/cm/listen.c \
 	lib/cm/mcast.c \
@@ -20,13 +22,14 @@ libevr_cm_la_SOURCES = \
 	lib/cm/poll.c \
 	lib/cm/qp.c \
 	lib/cm/qp_state.c \
-	lib/cm/route.c
+	lib/cm/route.c \
+	lib/cm/service.c
 libevr_cm_la_LIBADD = libevr_kern.la libevr_util.la
 
 cmlib_LTLIBRARIES += librdmacm.la
 librdmacm_la_SOURCES =
 librdmacm_la_LIBADD = libevr_cm.la $(VERBS_LIBS) $(NL_LIBS)
-librdmacm_la_LDFLAGS = $(AM_LDFLAGS) -version-info 4:0:3 -no-undefined \
+librdmacm_la_LDFLAGS = $(AM_LDFLAGS) -version-info 5:0:4 -no-undefined \
 	-Wl,--version-script=$(top_srcdir)/lib/cm/librdmacm.map
 EXTRA_librdmacm_la_DEPENDENCIES = lib/cm/librdmacm.map
 cmpkgconfigdir = $(cmlibdir)/pkgconfig

@@ -27,6 +27,7 @@ EVR_UNIT_TESTS += \
 	t/unit/cm_join_ex.t \
 	t/unit/cm_mcast.t \
 	t/unit/cm_qp.t \
+	t/unit/cm_service.t \
 	t/unit/cm_sync.t \
 	t/unit/cm_threads.t
 t_unit_cm_addr_t_SOURCES = t/unit/cm_addr.c $(EVR_UNIT_CM)
@@ -65,6 +66,9 @@ t_unit_cm_mcast_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_qp_t_SOURCES = t/unit/cm_qp.c $(EVR_UNIT_CM)
 t_unit_cm_qp_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_qp_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_service_t_SOURCES = t/unit/cm_service.c $(EVR_UNIT_CM)
+t_unit_cm_service_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_service_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_sync_t_SOURCES = t/unit/cm_sync.c $(EVR_UNIT_CM)
 t_unit_cm_sync_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_sync_t_LDADD = $(EVR_UNIT_CM_LIBS)

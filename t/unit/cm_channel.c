@@ -94,7 +94,13 @@ START_TEST(every_event_has_its_name)
 		rdma_event_str(RDMA_CM_EVENT_ADDR_RESOLVED), "RDMA_CM_EVENT_ADDR_RESOLVED");
 	ck_assert_str_eq(
 		rdma_event_str(RDMA_CM_EVENT_TIMEWAIT_EXIT), "RDMA_CM_EVENT_TIMEWAIT_EXIT");
-	ck_assert_str_eq(rdma_event_str((enum rdma_cm_event_type)16), "UNKNOWN EVENT");
+	ck_assert_str_eq(rdma_event_str(RDMA_CM_EVENT_ADDRINFO_RESOLVED),
+		"RDMA_CM_EVENT_ADDRINFO_RESOLVED");
+	ck_assert_str_eq(
+		rdma_event_str(RDMA_CM_EVENT_ADDRINFO_ERROR), "RDMA_CM_EVENT_ADDRINFO_ERROR");
+	ck_assert_str_eq(rdma_event_str(RDMA_CM_EVENT_USER), "UNKNOWN EVENT");
+	ck_assert_str_eq(rdma_event_str(RDMA_CM_EVENT_INTERNAL), "UNKNOWN EVENT");
+	ck_assert_str_eq(rdma_event_str((enum rdma_cm_event_type)20), "UNKNOWN EVENT");
 	ck_assert_str_eq(rdma_event_str((enum rdma_cm_event_type) - 1), "UNKNOWN EVENT");
 }
 END_TEST
