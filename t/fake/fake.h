@@ -7,7 +7,7 @@
  * clock. What a network would lose or delay is held back and let go with the calls below.
  *
  * One mutex guards all of it, so several threads may use it. A call that would block for ever
- * fails with EDEADLK instead, so that a test ends.
+ * fails with EDEADLK instead, so that a test ends; see fake_wait_for_others.
  */
 #ifndef FAKE_FAKE_H
 #define FAKE_FAKE_H
@@ -23,6 +23,12 @@
 void fake_install(void);
 /* Frees every object, closes every descriptor, and puts the switches back; one FAKE_ROCE. */
 void fake_reset(void);
+
+/*
+ * From now on a read of an event or a completion event that finds none waits so long for another
+ * thread to bring one before it fails. 0, as after a reset: not at all.
+ */
+void fake_wait_for_others(int timeout_ms);
 
 enum fake_object {
 	FAKE_FILE,

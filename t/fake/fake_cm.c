@@ -155,7 +155,7 @@ static int dispatch(struct fake_file *file, const struct rdma_ucm_cmd_hdr *hdr, 
 	return handler->run(file, &copy, hdr->out);
 }
 
-static ssize_t sys_write(int fd, const void *buf, size_t len)
+static ssize_t write_once(int fd, const void *buf, size_t len)
 {
 	struct rdma_ucm_cmd_hdr hdr;
 	struct fake_file *file;
@@ -172,6 +172,16 @@ static ssize_t sys_write(int fd, const void *buf, size_t len)
 		return -EINVAL;
 	err = dispatch(file, &hdr, (const char *)buf + sizeof(hdr));
 	return err ? err : (ssize_t)len;
+}
+
+static ssize_t sys_write(int fd, const void *buf, size_t len)
+{
+	ssize_t ret;
+
+	do {
+		ret = write_once(fd, buf, len);
+	} while (ret == -EDEADLK && fake_bell_wait(fd));
+	return ret;
 }
 
 static int sys_ioctl(int fd, unsigned long request, void *arg)

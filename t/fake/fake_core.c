@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,7 @@
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
+static atomic_int patience_ms;
 static unsigned live[FAKE_OBJECTS];
 static char problem[200];
 
@@ -115,6 +118,19 @@ int fake_bell_empty(const struct fake_bell *bell)
 	return flags >= 0 && (flags & O_NONBLOCK) ? -EAGAIN : -EDEADLK;
 }
 
+void fake_wait_for_others(int timeout_ms)
+{
+	atomic_store(&patience_ms, timeout_ms);
+}
+
+bool fake_bell_wait(int fd)
+{
+	struct pollfd ready = { .fd = fd, .events = POLLIN };
+	int timeout_ms = atomic_load(&patience_ms);
+
+	return timeout_ms && poll(&ready, 1, timeout_ms) == 1;
+}
+
 void fake_bell_close(struct fake_bell *bell)
 {
 	close(bell->fd);
@@ -193,5 +209,6 @@ void fake_reset(void)
 	fake_fault_reset();
 	memset(live, 0, sizeof(live));
 	problem[0] = '\0';
+	fake_wait_for_others(0);
 	fake_devices_reset();
 }

@@ -64,9 +64,8 @@ static void comp_event_free(struct fake_channel *channel, struct fake_comp_event
 	free(event);
 }
 
-int ibv_get_cq_event(struct ibv_comp_channel *verbs, struct ibv_cq **cq, void **cq_context)
+static int take_comp_event(struct fake_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
-	struct fake_channel *channel = channel_of(verbs);
 	struct fake_comp_event *event;
 	int err;
 
@@ -75,15 +74,26 @@ int ibv_get_cq_event(struct ibv_comp_channel *verbs, struct ibv_cq **cq, void **
 	event = TAILQ_FIRST(&channel->events);
 	if (!err && !event)
 		err = -fake_bell_empty(&channel->bell);
-	if (err) {
-		errno = err;
-		return -1;
-	}
+	if (err)
+		return err;
 	*cq = &event->cq->cq;
 	*cq_context = event->cq->cq.cq_context;
 	event->cq->unacked++;
 	comp_event_free(channel, event);
 	return 0;
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *verbs, struct ibv_cq **cq, void **cq_context)
+{
+	int err;
+
+	do {
+		err = take_comp_event(channel_of(verbs), cq, cq_context);
+	} while (err == EDEADLK && fake_bell_wait(verbs->fd));
+	if (!err)
+		return 0;
+	errno = err;
+	return -1;
 }
 
 void ibv_ack_cq_events(struct ibv_cq *verbs, unsigned n)
