@@ -9,10 +9,11 @@
  * of an id are filled by the thread that reads its event.
  *
  * Synchronous ids: an id made without a channel gets one of its own. Calls marked "waits on a
- * synchronous id" then wait for the next event of the id, leave it in id->event until the next
- * such call or rdma_destroy_id(), and return its status: -1 with errno ECONNREFUSED for a
- * rejection, else with the status as errno. On every other id they return as soon as the kernel
- * has taken the request.
+ * synchronous id" then wait for the next event of the id, passing over ADDR_CHANGE and
+ * TIMEWAIT_EXIT, leave it in id->event until the next such call or rdma_destroy_id(), and return
+ * its status: -1 with errno ECONNREFUSED for a rejection, ENODEV for DEVICE_REMOVAL, else with the
+ * status as errno. On every other id they return as soon as the kernel has taken the request.
+ * id->event is the library's: it is not for rdma_ack_cm_event().
  *
  * Errors: a function that returns int returns 0, or -1 and sets errno. Each may fail with these
  * beside what is listed with it: EINVAL (an argument is NULL that may not be, or the id is in the
@@ -264,10 +265,11 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 	enum rdma_port_space ps);
 
 /*
- * Destroys an id, with the connection or memberships it still has. Its queue pair must have gone
- * before. Events of the id that wait on the channel vanish. Waits until every event of it that was
- * read, and every CONNECT_REQUEST it delivered, has been acknowledged: a thread that has
- * acknowledged all it read does not wait. id->event is acknowledged implicitly.
+ * Destroys an id, with the connection or memberships it still has. Its queue pair and SRQ must have
+ * gone before. Events of the id that wait on the channel vanish. Waits until every event of it that
+ * was read, and every CONNECT_REQUEST it delivered, has been acknowledged: a thread that has
+ * acknowledged all it read does not wait. id->event is acknowledged implicitly, and the requests of
+ * rdma_get_request() do not count: a synchronous listener may go before or after their ids.
  * On failure nothing has changed and the id remains.
  */
 int rdma_destroy_id(struct rdma_cm_id *id);
@@ -298,19 +300,28 @@ int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms);
 /*
  * Makes the queue pair of an id and moves it to INIT, or to RTS for UD; the library makes the later
  * moves while connecting. pd NULL takes the id's. For each queue that qp_init_attr does not name, a
- * completion queue and a channel are made, with the id as context. qp_init_attr->cap comes back as
- * granted. Fails with: EINVAL (no device, a queue pair is there, a foreign pd or completion queue),
- * EOPNOTSUPP, and what the verbs fail with. Nothing is left behind then.
+ * completion queue and a channel are made, with the id as context. The receive queue is id->srq
+ * where the id has one and qp_init_attr names none. qp_init_attr->cap comes back as granted.
+ * Of XRC, on an id of that type (rdma_create_ep()), the sending half (IBV_QPT_XRC_SEND) has no
+ * receive queue, and the receiving half (IBV_QPT_XRC_RECV) has none at all: it takes the XRC domain
+ * that all ids on the device share, and what arrives goes to the SRQ that the sender names.
+ * Fails with: EINVAL (no device, a queue pair is there, a foreign pd or completion queue),
+ * EOPNOTSUPP (the device has no such type; only InfiniBand has XRC), and what the verbs fail with.
+ * Nothing is left behind then, and qp_init_attr is as it was.
  */
 int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr);
 
-/* The same with extended attributes; without IBV_QP_INIT_ATTR_PD, the pd is the id's. */
+/*
+ * The same with extended attributes; without IBV_QP_INIT_ATTR_PD or with a pd of NULL, the pd is
+ * the id's; without IBV_QP_INIT_ATTR_XRCD, the XRC domain is as above.
+ */
 int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *qp_init_attr);
 
 /*
  * Destroys the queue pair, and the completion queues and channels that stand on the id. Waits until
  * every asynchronous event of the queue pair and every completion event of the queues has been
- * acknowledged. Does nothing when there is no queue pair.
+ * acknowledged. The queue of an XRC SRQ stays for rdma_destroy_srq(). Does nothing when there is no
+ * queue pair.
  */
 void rdma_destroy_qp(struct rdma_cm_id *id);
 
@@ -319,8 +330,10 @@ void rdma_destroy_qp(struct rdma_cm_id *id);
  * without a queue pair: CONNECT_RESPONSE), REJECTED, UNREACHABLE or CONNECT_ERROR; an unanswered
  * request may take minutes. conn_param NULL: the device's depths, 7 retries. Private data is
  * copied; it may have 56 bytes on RC (92 with AF_IB addresses), 180 on UD, 255 on iWARP. Waits on a
- * synchronous id. Fails with: EINVAL (no route yet, neither queue pair nor parameters, a depth
- * above the device's, too much data).
+ * synchronous id. On one of rdma_create_ep() with ai_connect, that goes before the private data and
+ * counts towards its length. Fails with: EINVAL (no route yet, neither queue pair nor parameters, a
+ * depth above the device's, too much data), and on a synchronous id ECONNRESET (the peer
+ * disconnected at once).
  */
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param);
 
@@ -338,12 +351,28 @@ int rdma_establish(struct rdma_cm_id *id);
 int rdma_listen(struct rdma_cm_id *id, int backlog);
 
 /*
+ * Waits for a connection request on a synchronous listener, whose file descriptor tells of one, and
+ * stores the id that it brings. That id is synchronous, has a channel of its own, and is the
+ * caller's until rdma_destroy_id() or rdma_destroy_ep(), to be accepted or rejected; its event is
+ * the CONNECT_REQUEST with the peer's private data, there until the next call that waits. Where the
+ * listener is one of rdma_create_ep() with attributes, the id has a queue pair of them. A request
+ * for which the library cannot make an id is rejected, and the next one waited for. Fails with:
+ * EINVAL (the listener is not synchronous, or something else happened to it, which is in
+ * listen->event then), EINTR, ENODEV (its device has left), ENOMEM, ECONNABORTED (the peer has left
+ * again), and what rdma_create_qp() fails with: the peer has been rejected then. Nothing remains of
+ * a request that failed, and the listener can wait for the next one.
+ */
+int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id);
+
+/*
  * Accepts the request that brought this id. Moves its queue pair to RTS first. Ends in ESTABLISHED,
  * on UD in nothing. conn_param NULL: what the peer asked for, as far as the device can; this needs
  * a queue pair. Private data is copied; it may have 196 bytes on RC, 136 on UD. Waits on a
- * synchronous id, not for UD. Fails with: EINVAL (no such request any more, depths, data), and
- * what the move of the queue pair fails with; then the request is still there to be rejected. When
- * the kernel refuses, the queue pair is in the error state and the peer was rejected.
+ * synchronous id, for UD it only takes id->event away. Fails with: EINVAL (no such request any
+ * more, depths, data), and what the move of the queue pair fails with; then the request is still
+ * there to be rejected. When the kernel refuses, the queue pair is in the error state and the peer
+ * was rejected. On a synchronous id also with: ECONNREFUSED, ETIMEDOUT, ECONNRESET (the peer went
+ * before the connection was there).
  */
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param);
 
@@ -358,7 +387,8 @@ int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t pri
 
 /*
  * Ends a connection, or answers that the peer ended it; its queue pair flushes. Ends in
- * DISCONNECTED on both sides. Waits on a synchronous id. Fails with: EINVAL (not connected).
+ * DISCONNECTED on both sides. Waits on a synchronous id, unless id->event is DISCONNECTED already.
+ * Fails with: EINVAL (not connected).
  */
 int rdma_disconnect(struct rdma_cm_id *id);
 
@@ -512,6 +542,33 @@ int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
  */
 int rdma_write_cm_event(
 	struct rdma_cm_id *id, enum rdma_cm_event_type event, int status, uint64_t arg);
+
+/*
+ * Makes a synchronous id of the first answer in res: of its port space and queue pair type (0: that
+ * of the port space), with RAI_PASSIVE bound to ai_src_addr and ready for rdma_listen(), else with
+ * ai_dst_addr and its route resolved, at most 2 seconds for each, and ready for rdma_connect().
+ * ai_src_addr, if given, binds there too; ai_route, if given, is the route; ai_connect goes before
+ * the private data of rdma_connect(). All of res is copied and stays the caller's.
+ *
+ * qp_init_attr NULL: no queue pair. To connect, one is made as by rdma_create_qp(), and cap comes
+ * back as granted. To listen, pd becomes the id's, and both are for the ids of rdma_get_request();
+ * what qp_init_attr points to must outlive the listener. qp_type is that of the id in any case.
+ *
+ * The id is the caller's until rdma_destroy_ep(), or rdma_destroy_id() when there is no queue pair;
+ * rdma_migrate_id() makes it asynchronous. Fails with: EINVAL (no address, or one that is too
+ * short; more than 255 bytes of ai_connect; a pd of another device), and what rdma_create_id(),
+ * rdma_bind_addr(), rdma_resolve_addr(), rdma_resolve_route(), rdma_set_option() and
+ * rdma_create_qp() fail with. Nothing is left behind then.
+ */
+int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd *pd,
+	struct ibv_qp_init_attr *qp_init_attr);
+
+/*
+ * Destroys an id with its queue pair, SRQ and their completion queues, in that order; any id will
+ * do. Waits as rdma_destroy_qp(), rdma_destroy_srq() and rdma_destroy_id() do. NULL is ignored.
+ * Should the kernel refuse, as it does with EACCES after a change of credentials, the id remains.
+ */
+void rdma_destroy_ep(struct rdma_cm_id *id);
 
 /*
  * Says how a queue pair of the caller's own is to be moved to qp_attr->qp_state (INIT, RTR or RTS)

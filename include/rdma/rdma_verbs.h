@@ -29,6 +29,32 @@ static inline int rdma_seterrno(int ret)
 }
 
 /*
+ * Makes the shared receive queue of an id: for IBV_QPT_XRC_RECV one of XRC, else a basic one. Later
+ * queue pairs of the id receive from it, and rdma_post_recv() posts to it. pd NULL takes the id's.
+ * One of XRC is in the XRC domain that all ids on the device share, and its receives complete in
+ * id->recv_cq, which is made with a channel for attr->max_wr completions where the id has none. The
+ * SRQ stands in id->srq until rdma_destroy_srq(); attr->attr comes back as granted. Fails with:
+ * EINVAL (an argument is NULL, the id has no device or has an SRQ, a foreign pd, more than the
+ * device can), EOPNOTSUPP (the device has no SRQs, or no XRC), ENOMEM, and what else the verbs fail
+ * with. Nothing is left behind then, and attr is as it was. In RDMACM_1.0.
+ */
+int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
+
+/*
+ * The same with extended attributes: srq_type must be given (IBV_SRQ_INIT_ATTR_TYPE), or EINVAL;
+ * what is not given of pd, and for IBV_SRQT_XRC of xrcd and cq, is found as above. In RDMACM_1.0.
+ */
+int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr);
+
+/*
+ * Destroys the SRQ of an id, after the queue pairs on it, and the completion queue and channel that
+ * stand on the id for an SRQ of XRC. While a queue pair is on it, it stays, and id->srq too. Waits
+ * until the asynchronous events of the SRQ and the completion events of the queue have been
+ * acknowledged. Does nothing when id is NULL or has none. In RDMACM_1.0.
+ */
+void rdma_destroy_srq(struct rdma_cm_id *id);
+
+/*
  * Memory regions for local use, as a source of the peer's reads, and as a target of its writes. The
  * region is the caller's until rdma_dereg_mr(). NULL and errno on failure: ENOMEM (also for the
  * limit on locked memory), EFAULT.

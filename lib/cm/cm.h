@@ -2,6 +2,7 @@
 #ifndef EVR_CM_CM_H
 #define EVR_CM_CM_H
 
+#include <errno.h>
 #include <infiniband/ib.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
@@ -20,7 +21,8 @@ struct evr_cm_device {
 	TAILQ_ENTRY(evr_cm_device) link;
 	struct evr_device_key key;
 	struct ibv_context *verbs;
-	struct ibv_pd *pd; /* for ids without one of their own; NULL until an id needs it */
+	struct ibv_pd *pd;     /* for ids without one of their own; NULL until an id needs it */
+	struct ibv_xrcd *xrcd; /* the same for XRC */
 	uint32_t driver_id;
 	bool can_close;	     /* else the kernel cannot tell what is in use: it stays open */
 	atomic_bool removed; /* the kernel took the device away: for no new id */
@@ -62,6 +64,10 @@ struct evr_cm_id {
 	struct evr_ucma_ece local_ece;
 	struct evr_ucma_ece remote_ece;
 	struct evr_cm_device *dev;
+	struct ibv_cq *srq_cq;		     /* where receives of the id's XRC SRQ complete */
+	struct ibv_qp_init_attr *child_attr; /* for the queue pairs of requests, or NULL */
+	uint8_t *connect_data;		     /* goes before the private data, or NULL */
+	uint8_t connect_len;
 	/*
 	 * Serving an event, and taking away what that needs, come one after the other: the id's end
 	 * or move in the kernel, its queue pair, its groups. Under it nobody waits for an event.
@@ -109,6 +115,12 @@ static inline uint64_t evr_cm_uid(const void *ptr)
 	return (uint64_t)(uintptr_t)ptr;
 }
 
+/* The errno of a verb that returns NULL, which not all providers set. */
+static inline int evr_cm_verbs_error(void)
+{
+	return errno ? -errno : -EIO;
+}
+
 /* The boundary: 0 or -errno inside, 0 or -1 and errno outside. */
 int evr_cm_result(int ret);
 
@@ -126,11 +138,18 @@ void evr_cm_device_put(struct evr_cm_device *dev);
  * thread, and costs nothing while every open device has ids.
  */
 void evr_cm_device_sweep(void);
+/* The XRC domain that the ids on the device share, so that all their SRQs are in one. */
+int evr_cm_device_xrcd(struct evr_cm_device *dev, struct ibv_xrcd **xrcd);
 
 /* id: new ones are in the event map, and on the kernel's side once the handle is set. */
 int evr_cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
 	struct evr_cm_id **id);
 void evr_cm_id_free(struct evr_cm_id *id);
+/* A whole one. Without a type (0) it gets that of the port space. */
+int evr_cm_id_create(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
+	enum ibv_qp_type qp_type, struct evr_cm_id **id);
+/* The end of one that the caller never saw: whatever the kernel answers. Keeps errno. */
+void evr_cm_id_drop(struct evr_cm_id *id);
 int evr_cm_migrate(struct evr_cm_id *id, struct rdma_event_channel *channel);
 
 /* addr: 0 for a family that is none. */
@@ -163,6 +182,18 @@ int evr_cm_service_query(struct evr_cm_id *id, struct rdma_addrinfo **res);
 int evr_cm_service_look_up(
 	const char *service, const struct rdma_addrinfo *hints, struct rdma_addrinfo **res);
 
+/* queue: a completion queue and its channel, as they stand on an id. */
+struct evr_cm_queue {
+	struct ibv_comp_channel **channel;
+	struct ibv_cq **cq;
+};
+struct evr_cm_queue evr_cm_send_queue(struct rdma_cm_id *id);
+struct evr_cm_queue evr_cm_recv_queue(struct rdma_cm_id *id);
+/* *named stays if it is one, else becomes the id's, else a new one that is the id's from now on. */
+int evr_cm_queue_choose(struct rdma_cm_id *id, struct evr_cm_queue queue, struct ibv_cq **named,
+	uint32_t num_wr, bool *created);
+void evr_cm_queue_destroy(struct evr_cm_queue queue);
+
 /* qp_state: they do nothing for an id without a queue pair. */
 int evr_cm_qp_init(struct evr_cm_id *id, struct ibv_qp *qp);
 int evr_cm_qp_connected(struct evr_cm_id *id, uint8_t responder_resources, uint8_t initiator_depth);
@@ -194,6 +225,8 @@ void evr_cm_mc_free_all(struct evr_cm_id *id);
 int evr_cm_complete(struct evr_cm_id *id);
 /* Gives back the event that the last such call left on the id. */
 void evr_cm_release_event(struct evr_cm_id *id);
+/* The event has no more to do with the id it was reported for, which may go before it does. */
+void evr_cm_event_hand_over(struct rdma_cm_event *event);
 void evr_cm_wait_events(struct evr_cm_id *id, uint32_t reported);
 void evr_cm_wait_mc_events(struct evr_cm_mc *mc, uint32_t reported);
 

@@ -23,6 +23,16 @@ static void set_depths(struct evr_cm_id *id, const struct rdma_conn_param *param
 		depth_or(param ? param->initiator_depth : RDMA_MAX_INIT_DEPTH, most_depth);
 }
 
+/* On a synchronous id the peer may have ended it before anybody could say that it was there. */
+static int await_connection(struct evr_cm_id *id)
+{
+	int ret = evr_cm_complete(id);
+
+	if (!ret && id->sync && id->id.event->event == RDMA_CM_EVENT_DISCONNECTED)
+		return evr_cm_result(-ECONNRESET);
+	return ret;
+}
+
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
 	struct evr_cm_id *p = evr_cm_id(id);
@@ -34,7 +44,7 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 	set_depths(p, conn_param, p->dev->max_responder_resources, p->dev->max_initiator_depth);
 	evr_cm_param_to_kern(p, conn_param, &kern);
 	ret = evr_ucma_connect(evr_cm_fd(p), p->handle, &kern, &p->local_ece);
-	return ret ? evr_cm_result(ret) : evr_cm_complete(p);
+	return ret ? evr_cm_result(ret) : await_connection(p);
 }
 
 /* Ready to use: the last message of the active side, without parameters. */
@@ -102,9 +112,13 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 
 	if (!ret)
 		ret = accept_connection(p, conn_param);
-	if (ret || evr_cm_is_ud(p))
+	if (ret)
 		return evr_cm_result(ret);
-	return evr_cm_complete(p);
+	if (!evr_cm_is_ud(p))
+		return await_connection(p);
+	if (p->sync)
+		evr_cm_release_event(p);
+	return 0;
 }
 
 static int reject(struct rdma_cm_id *id, const void *data, uint8_t len, uint8_t reason)
@@ -139,6 +153,12 @@ static int stop_qp(struct evr_cm_id *id)
 	}
 }
 
+/* Then there is nothing more to wait for. */
+static bool was_told_of_end(const struct evr_cm_id *id)
+{
+	return id->sync && id->id.event && id->id.event->event == RDMA_CM_EVENT_DISCONNECTED;
+}
+
 int rdma_disconnect(struct rdma_cm_id *id)
 {
 	struct evr_cm_id *p = evr_cm_id(id);
@@ -146,7 +166,9 @@ int rdma_disconnect(struct rdma_cm_id *id)
 
 	if (!ret)
 		ret = evr_ucma_disconnect(evr_cm_fd(p), p->handle);
-	return ret ? evr_cm_result(ret) : evr_cm_complete(p);
+	if (ret || was_told_of_end(p))
+		return evr_cm_result(ret);
+	return evr_cm_complete(p);
 }
 
 int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)

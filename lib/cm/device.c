@@ -5,6 +5,7 @@
 #include "cm/cm.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 
 /* One at a time opens and closes devices. */
@@ -34,12 +35,6 @@ static uint8_t clip_depth(int depth)
 	return depth < 0 ? 0 : depth > UINT8_MAX ? UINT8_MAX : (uint8_t)depth;
 }
 
-/* The errno of a verb that returns NULL, which not all providers set. */
-static int verbs_error(void)
-{
-	return errno ? -errno : -EIO;
-}
-
 static int open_verbs(struct evr_cm_device *dev, struct ibv_device *ibdev)
 {
 	struct ibv_device_attr attr;
@@ -53,7 +48,7 @@ static int open_verbs(struct evr_cm_device *dev, struct ibv_device *ibdev)
 	errno = 0;
 	dev->verbs = ibv_open_device(ibdev);
 	if (!dev->verbs)
-		return verbs_error();
+		return evr_cm_verbs_error();
 	ret = ibv_query_device(dev->verbs, &attr);
 	if (ret) {
 		ibv_close_device(dev->verbs);
@@ -151,7 +146,7 @@ static int need_pd(struct evr_cm_device *dev)
 	errno = 0;
 	pd = ibv_alloc_pd(dev->verbs);
 	if (!pd)
-		return verbs_error();
+		return evr_cm_verbs_error();
 	pthread_rwlock_wrlock(&list_lock);
 	dev->pd = pd;
 	pthread_rwlock_unlock(&list_lock);
@@ -173,6 +168,9 @@ static bool unlist_if_idle(struct evr_cm_device *dev)
 
 static bool is_in_use(struct evr_cm_device *dev)
 {
+	if (dev->xrcd && ibv_close_xrcd(dev->xrcd))
+		return true;
+	dev->xrcd = NULL;
 	if (dev->pd && ibv_dealloc_pd(dev->pd))
 		return true;
 	dev->pd = NULL;
@@ -266,6 +264,26 @@ void evr_cm_device_sweep(void)
 	close_unused();
 	pthread_mutex_unlock(&open_lock);
 	errno = saved;
+}
+
+int evr_cm_device_xrcd(struct evr_cm_device *dev, struct ibv_xrcd **xrcd)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	int ret = 0;
+
+	pthread_mutex_lock(&open_lock);
+	errno = 0;
+	if (!dev->xrcd)
+		dev->xrcd = ibv_open_xrcd(dev->verbs, &attr);
+	if (!dev->xrcd)
+		ret = evr_cm_verbs_error();
+	*xrcd = dev->xrcd;
+	pthread_mutex_unlock(&open_lock);
+	return ret;
 }
 
 /* With the open lock held: the device behind one entry of the list, opened if need be. */

@@ -68,15 +68,6 @@ static int fill_child(struct evr_cm_id *child, const struct evr_cm_id *listener)
 	return ret;
 }
 
-/* Gone in the kernel, the child takes its connection with it: the peer is rejected. */
-static void drop_child(struct evr_cm_id *child)
-{
-	uint32_t reported;
-
-	evr_ucma_destroy_id(evr_cm_fd(child), child->handle, &reported);
-	evr_cm_id_free(child);
-}
-
 static void refuse_child(struct evr_cm_event *evt, const struct evr_ucma_event *raw)
 {
 	uint32_t reported;
@@ -101,7 +92,8 @@ static int adopt_child(
 	if (!ret)
 		ret = fill_child(child, listener);
 	if (ret) {
-		drop_child(child);
+		/* Gone in the kernel, it takes its connection with it: the peer is rejected. */
+		evr_cm_id_drop(child);
 		return ret;
 	}
 	*out = child;
@@ -313,18 +305,29 @@ static int serve_event(struct evr_cm_event *evt, const struct evr_ucma_event *ra
 	return ret;
 }
 
-static void event_free(struct evr_cm_event *evt)
+static void count_event(struct evr_cm_event *evt)
 {
 	struct evr_cm_id *id = evt->counted;
 
-	if (id) {
-		pthread_mutex_lock(&id->lock);
-		id->events_done++;
-		if (evt->mc)
-			evt->mc->events_done++;
-		pthread_cond_broadcast(&id->event_done);
-		pthread_mutex_unlock(&id->lock);
-	}
+	if (!id)
+		return;
+	pthread_mutex_lock(&id->lock);
+	id->events_done++;
+	if (evt->mc)
+		evt->mc->events_done++;
+	pthread_cond_broadcast(&id->event_done);
+	pthread_mutex_unlock(&id->lock);
+	evt->counted = NULL;
+}
+
+void evr_cm_event_hand_over(struct rdma_cm_event *event)
+{
+	count_event((struct evr_cm_event *)event);
+}
+
+static void event_free(struct evr_cm_event *evt)
+{
+	count_event(evt);
 	free(evt);
 }
 
@@ -401,6 +404,8 @@ void evr_cm_release_event(struct evr_cm_id *id)
 /* -1 stands for a failure on our side, whose errno is set. */
 static int status_to_result(const struct rdma_cm_event *event)
 {
+	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return evr_cm_result(-ENODEV);
 	if (!event->status || event->status == -1)
 		return event->status;
 	if (event->event == RDMA_CM_EVENT_REJECTED)
@@ -408,12 +413,21 @@ static int status_to_result(const struct rdma_cm_event *event)
 	return evr_cm_result(event->status < 0 ? event->status : -event->status);
 }
 
+/* What tells of something else than the answer. */
+static bool is_by_the_way(const struct rdma_cm_event *event)
+{
+	return event->event == RDMA_CM_EVENT_ADDR_CHANGE ||
+	       event->event == RDMA_CM_EVENT_TIMEWAIT_EXIT;
+}
+
 int evr_cm_complete(struct evr_cm_id *id)
 {
 	if (!id->sync)
 		return 0;
-	evr_cm_release_event(id);
-	if (rdma_get_cm_event(id->id.channel, &id->id.event))
-		return -1;
+	do {
+		evr_cm_release_event(id);
+		if (rdma_get_cm_event(id->id.channel, &id->id.event))
+			return -1;
+	} while (is_by_the_way(id->id.event));
 	return status_to_result(id->id.event);
 }

@@ -46,6 +46,8 @@ void evr_cm_id_free(struct evr_cm_id *id)
 	pthread_mutex_destroy(&id->work_lock);
 	free(id->id.route.path_rec);
 	rdma_freeaddrinfo(id->addrinfo);
+	free(id->connect_data);
+	free(id->child_attr);
 	free(id);
 	evr_cm_device_put(dev);
 }
@@ -61,36 +63,58 @@ static int need_own_channel(struct evr_cm_id *id)
 	return ret;
 }
 
-static int create(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
-	struct rdma_cm_id **out)
+static int create(struct evr_cm_id *id)
 {
-	struct evr_cm_id *id;
-	int ret = evr_cm_id_new(channel, context, ps, &id);
+	int ret = need_own_channel(id);
 
 	if (ret)
 		return ret;
-	ret = need_own_channel(id);
-	if (!ret)
-		ret = evr_ucma_create_id(evr_cm_fd(id), evr_cm_uid(id), (uint16_t)ps,
-			(uint8_t)id->id.qp_type, &id->handle);
-	if (ret) {
-		evr_cm_id_free(id);
+	return evr_ucma_create_id(evr_cm_fd(id), evr_cm_uid(id), (uint16_t)id->id.ps,
+		(uint8_t)id->id.qp_type, &id->handle);
+}
+
+int evr_cm_id_create(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
+	enum ibv_qp_type qp_type, struct evr_cm_id **out)
+{
+	struct evr_cm_id *id;
+	int ret = evr_cm_init();
+
+	if (ret)
 		return ret;
-	}
-	*out = &id->id;
-	return 0;
+	evr_cm_device_sweep();
+	ret = evr_cm_id_new(channel, context, ps, &id);
+	if (ret)
+		return ret;
+	if (qp_type)
+		id->id.qp_type = qp_type;
+	ret = create(id);
+	if (ret)
+		evr_cm_id_free(id);
+	else
+		*out = id;
+	return ret;
 }
 
 int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
 	enum rdma_port_space ps)
 {
-	int ret = id ? evr_cm_init() : -EINVAL;
+	struct evr_cm_id *p;
+	int ret = id ? evr_cm_id_create(channel, context, ps, 0, &p) : -EINVAL;
 
-	if (!ret) {
-		evr_cm_device_sweep();
-		ret = create(channel, context, ps, id);
-	}
+	if (!ret)
+		*id = &p->id;
 	return evr_cm_result(ret);
+}
+
+void evr_cm_id_drop(struct evr_cm_id *id)
+{
+	int saved = errno;
+	uint32_t reported;
+
+	evr_cm_release_event(id);
+	evr_ucma_destroy_id(evr_cm_fd(id), id->handle, &reported);
+	evr_cm_id_free(id);
+	errno = saved;
 }
 
 static int destroy_in_kernel(struct evr_cm_id *id, uint32_t *reported)

@@ -10,6 +10,7 @@ libevr_cm_la_SOURCES = \
 	lib/cm/connect.c \
 	lib/cm/device.c \
 	lib/cm/ece.c \
+	lib/cm/ep.c \
 	lib/cm/event.c \
 	lib/cm/event_map.c \
 	lib/cm/event_str.c \
@@ -22,8 +23,11 @@ libevr_cm_la_SOURCES = \
 	lib/cm/poll.c \
 	lib/cm/qp.c \
 	lib/cm/qp_state.c \
+	lib/cm/queue.c \
+	lib/cm/request.c \
 	lib/cm/route.c \
-	lib/cm/service.c
+	lib/cm/service.c \
+	lib/cm/srq.c
 libevr_cm_la_LIBADD = libevr_kern.la libevr_util.la
 
 cmlib_LTLIBRARIES += librdmacm.la

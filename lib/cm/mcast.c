@@ -157,6 +157,9 @@ static int leave(struct evr_cm_id *id, const struct sockaddr *addr, socklen_t le
 	pthread_mutex_unlock(&id->work_lock);
 	if (ret)
 		return ret;
+	/* It may be the one about the group. */
+	if (id->sync)
+		evr_cm_release_event(id);
 	evr_cm_wait_mc_events(mc, reported);
 	mc_free(mc);
 	return 0;

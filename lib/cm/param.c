@@ -22,7 +22,17 @@ int evr_cm_param_check(const struct evr_cm_id *id, const struct rdma_conn_param 
 		return 0;
 	if (param->private_data_len && !param->private_data)
 		return -EINVAL;
+	if (id->connect_len + param->private_data_len > UINT8_MAX)
+		return -EINVAL;
 	return id->id.ps != RDMA_PS_TCP || depths_fit(id->dev, param) ? 0 : -EINVAL;
+}
+
+static void put_data(struct evr_ucma_conn_param *kern, const void *data, uint8_t len)
+{
+	if (!len)
+		return;
+	memcpy(kern->private_data + kern->private_data_len, data, len);
+	kern->private_data_len = (uint8_t)(kern->private_data_len + len);
 }
 
 void evr_cm_param_to_kern(const struct evr_cm_id *id, const struct rdma_conn_param *param,
@@ -40,10 +50,9 @@ void evr_cm_param_to_kern(const struct evr_cm_id *id, const struct rdma_conn_par
 		.flow_control = param ? param->flow_control : 0,
 		.valid = 1,
 	};
-	if (!param || !param->private_data_len)
-		return;
-	kern->private_data_len = param->private_data_len;
-	memcpy(kern->private_data, param->private_data, param->private_data_len);
+	put_data(kern, id->connect_data, id->connect_len);
+	if (param)
+		put_data(kern, param->private_data, param->private_data_len);
 }
 
 static const void *keep_data(struct evr_cm_event *evt, struct evr_ucma_event_data data)

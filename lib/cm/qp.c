@@ -3,77 +3,12 @@
 #include <errno.h>
 #include <string.h>
 
-/* A completion queue and its channel, as they stand on an id. */
-struct queue {
-	struct ibv_comp_channel **channel;
-	struct ibv_cq **cq;
-};
-
-static struct queue send_queue(struct rdma_cm_id *id)
-{
-	return (struct queue){ &id->send_cq_channel, &id->send_cq };
-}
-
-static struct queue recv_queue(struct rdma_cm_id *id)
-{
-	return (struct queue){ &id->recv_cq_channel, &id->recv_cq };
-}
-
-static void destroy_queue(struct queue queue)
-{
-	if (*queue.cq)
-		ibv_destroy_cq(*queue.cq);
-	if (*queue.channel)
-		ibv_destroy_comp_channel(*queue.channel);
-	*queue.cq = NULL;
-	*queue.channel = NULL;
-}
-
-static int verbs_error(void)
-{
-	return errno ? -errno : -EIO;
-}
-
-static int create_queue(struct rdma_cm_id *id, struct queue queue, uint32_t num_wr)
-{
-	int ret;
-
-	errno = 0;
-	*queue.channel = ibv_create_comp_channel(id->verbs);
-	if (!*queue.channel)
-		return verbs_error();
-	*queue.cq = ibv_create_cq(id->verbs, num_wr ? (int)num_wr : 1, id, *queue.channel, 0);
-	if (*queue.cq)
-		return 0;
-	ret = verbs_error();
-	destroy_queue(queue);
-	return ret;
-}
-
-/* The queue of the attributes, else the id's, else a new one that is the id's from now on. */
-static int choose_queue(struct rdma_cm_id *id, struct queue queue, struct ibv_cq **named,
-	uint32_t num_wr, bool *created)
-{
-	int ret = 0;
-
-	*created = !*named && !*queue.cq;
-	if (*created)
-		ret = create_queue(id, queue, num_wr);
-	if (!*named)
-		*named = *queue.cq;
-	*created &= !ret;
-	return ret;
-}
-
 static int check_pd(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_PD)
-		return attr->pd && attr->pd->context == id->verbs ? 0 : -EINVAL;
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD)
-		return 0;
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd)
+		attr->pd = id->pd;
 	attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
-	attr->pd = id->pd;
-	return 0;
+	return attr->pd->context == id->verbs ? 0 : -EINVAL;
 }
 
 static int check_attr(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
@@ -87,11 +22,11 @@ static int check_attr(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	return check_pd(id, attr);
 }
 
-static void give_qp(struct evr_cm_id *id, struct ibv_qp *qp)
+static void give_qp(struct evr_cm_id *id, struct ibv_qp *qp, struct ibv_pd *pd)
 {
 	pthread_mutex_lock(&id->work_lock);
 	id->id.qp = qp;
-	id->id.pd = qp->pd;
+	id->id.pd = pd;
 	pthread_mutex_unlock(&id->work_lock);
 }
 
@@ -103,7 +38,7 @@ static int create_and_init(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *at
 	errno = 0;
 	qp = ibv_create_qp_ex(id->verbs, attr);
 	if (!qp)
-		return verbs_error();
+		return evr_cm_verbs_error();
 	ret = evr_cm_ece_of_new_qp(evr_cm_id(id), qp);
 	if (!ret)
 		ret = evr_cm_qp_init(evr_cm_id(id), qp);
@@ -111,8 +46,60 @@ static int create_and_init(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *at
 		ibv_destroy_qp(qp);
 		return ret;
 	}
-	give_qp(evr_cm_id(id), qp);
+	give_qp(evr_cm_id(id), qp, attr->pd);
 	return 0;
+}
+
+/* The receiving half of XRC has no queues: its receives are those of the SRQs in its domain. */
+static int need_xrcd(struct evr_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	int ret;
+
+	if (attr->qp_type != IBV_QPT_XRC_RECV)
+		return 0;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD && attr->xrcd)
+		return 0;
+	ret = evr_cm_device_xrcd(id->dev, &attr->xrcd);
+	attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
+	return ret;
+}
+
+/* On top of an SRQ as many receives can complete at once as the SRQ holds. */
+static int count_receives(const struct ibv_qp_init_attr_ex *attr, uint32_t *num_wr)
+{
+	struct ibv_srq_attr srq;
+	int ret;
+
+	*num_wr = attr->cap.max_recv_wr;
+	if (*num_wr || !attr->srq || attr->recv_cq)
+		return 0;
+	ret = ibv_query_srq(attr->srq, &srq);
+	if (!ret)
+		*num_wr = srq.max_wr;
+	return ret < 0 ? -errno : -ret;
+}
+
+static int choose_recv_queue(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr, bool *created)
+{
+	uint32_t num_wr;
+	int ret;
+
+	if (attr->qp_type == IBV_QPT_XRC_RECV || attr->qp_type == IBV_QPT_XRC_SEND)
+		return 0;
+	if (!attr->srq)
+		attr->srq = id->srq;
+	ret = count_receives(attr, &num_wr);
+	if (ret)
+		return ret;
+	return evr_cm_queue_choose(id, evr_cm_recv_queue(id), &attr->recv_cq, num_wr, created);
+}
+
+static int choose_send_queue(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr, bool *created)
+{
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return 0;
+	return evr_cm_queue_choose(
+		id, evr_cm_send_queue(id), &attr->send_cq, attr->cap.max_send_wr, created);
 }
 
 static int create_qp(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
@@ -121,19 +108,17 @@ static int create_qp(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	int ret = check_attr(id, attr);
 
 	if (!ret)
-		ret = choose_queue(
-			id, send_queue(id), &attr->send_cq, attr->cap.max_send_wr, &new_send);
+		ret = need_xrcd(evr_cm_id(id), attr);
 	if (!ret)
-		ret = choose_queue(
-			id, recv_queue(id), &attr->recv_cq, attr->cap.max_recv_wr, &new_recv);
-	if (!ret && !attr->srq)
-		attr->srq = id->srq;
+		ret = choose_send_queue(id, attr, &new_send);
+	if (!ret)
+		ret = choose_recv_queue(id, attr, &new_recv);
 	if (!ret)
 		ret = create_and_init(id, attr);
 	if (ret && new_recv)
-		destroy_queue(recv_queue(id));
+		evr_cm_queue_destroy(evr_cm_recv_queue(id));
 	if (ret && new_send)
-		destroy_queue(send_queue(id));
+		evr_cm_queue_destroy(evr_cm_send_queue(id));
 	return ret;
 }
 
@@ -161,7 +146,7 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 		return evr_cm_result(-EINVAL);
 	memcpy(&attr, qp_init_attr, sizeof(*qp_init_attr));
 	attr.pd = pd;
-	attr.comp_mask = pd ? IBV_QP_INIT_ATTR_PD : 0;
+	attr.comp_mask = IBV_QP_INIT_ATTR_PD;
 	ret = create_qp(id, &attr);
 	if (!ret)
 		memcpy(qp_init_attr, &attr, sizeof(*qp_init_attr));
@@ -191,7 +176,9 @@ void rdma_destroy_qp(struct rdma_cm_id *id)
 	ibv_destroy_qp(take_qp(evr_cm_id(id)));
 	if (id->send_cq == id->recv_cq)
 		id->send_cq = NULL;
-	destroy_queue(send_queue(id));
-	destroy_queue(recv_queue(id));
+	evr_cm_queue_destroy(evr_cm_send_queue(id));
+	/* One that receives of an SRQ go to leaves with the SRQ. */
+	if (!id->recv_cq || id->recv_cq != evr_cm_id(id)->srq_cq)
+		evr_cm_queue_destroy(evr_cm_recv_queue(id));
 	errno = saved;
 }

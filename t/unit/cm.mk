@@ -13,6 +13,7 @@ t_unit_kern_event_t_LDADD = libevr_kern.la $(CHECK_LIBS)
 
 # lib/cm, on the fake
 EVR_UNIT_CM = t/unit/cm_unit.c t/unit/cm_unit.h $(EVR_UNIT)
+EVR_UNIT_EP = t/unit/ep_unit.c t/unit/ep_unit.h $(EVR_UNIT_CM)
 EVR_UNIT_CM_LIBS = libevr_cm.la libevr_fake.la $(CHECK_LIBS)
 EVR_UNIT_TESTS += \
 	t/unit/cm_addr.t \
@@ -20,6 +21,7 @@ EVR_UNIT_TESTS += \
 	t/unit/cm_channel.t \
 	t/unit/cm_connect.t \
 	t/unit/cm_device.t \
+	t/unit/cm_ep.t \
 	t/unit/cm_event.t \
 	t/unit/cm_event_map.t \
 	t/unit/cm_fault.t \
@@ -28,6 +30,7 @@ EVR_UNIT_TESTS += \
 	t/unit/cm_mcast.t \
 	t/unit/cm_qp.t \
 	t/unit/cm_service.t \
+	t/unit/cm_request.t \
 	t/unit/cm_sync.t \
 	t/unit/cm_threads.t
 t_unit_cm_addr_t_SOURCES = t/unit/cm_addr.c $(EVR_UNIT_CM)
@@ -80,3 +83,9 @@ t_unit_cm_fault_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_threads_t_SOURCES = t/unit/cm_threads.c $(EVR_UNIT_CM)
 t_unit_cm_threads_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_threads_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_ep_t_SOURCES = t/unit/cm_ep.c $(EVR_UNIT_EP)
+t_unit_cm_ep_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_ep_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_request_t_SOURCES = t/unit/cm_request.c $(EVR_UNIT_EP)
+t_unit_cm_request_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_request_t_LDADD = $(EVR_UNIT_CM_LIBS)
