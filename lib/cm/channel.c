@@ -11,6 +11,7 @@
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool ready;
 static char device_path[128];
+static atomic_uint num_channels;
 
 int evr_cm_result(int ret)
 {
@@ -80,8 +81,14 @@ int evr_cm_channel_new(struct rdma_event_channel **channel)
 		free(ch);
 		return ret;
 	}
+	atomic_fetch_add(&num_channels, 1);
 	*channel = ch;
 	return 0;
+}
+
+unsigned evr_cm_num_channels(void)
+{
+	return atomic_load(&num_channels);
 }
 
 void evr_cm_channel_free(struct rdma_event_channel *channel)
@@ -90,6 +97,8 @@ void evr_cm_channel_free(struct rdma_event_channel *channel)
 		return;
 	evr_sys->close(channel->fd);
 	free(channel);
+	atomic_fetch_sub(&num_channels, 1);
+	evr_cm_device_sweep();
 }
 
 struct rdma_event_channel *rdma_create_event_channel(void)
@@ -108,6 +117,5 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	int saved = errno;
 
 	evr_cm_channel_free(channel);
-	evr_cm_device_sweep();
 	errno = saved;
 }

@@ -27,6 +27,8 @@ struct evr_cm_device {
 	bool can_close;	     /* else the kernel cannot tell what is in use: it stays open */
 	atomic_bool removed; /* the kernel took the device away: for no new id */
 	atomic_uint refs;
+	_Atomic uint64_t idle_since_us; /* when a reference was given back last */
+	atomic_uint returns;		/* how often in a row it was used again soon after */
 	uint8_t max_responder_resources;
 	uint8_t max_initiator_depth;
 };
@@ -56,11 +58,13 @@ struct evr_cm_id {
 	struct rdma_cm_id id; /* first: this is what the caller holds */
 	uint32_t handle;
 	bool sync;
-	bool gone; /* in the kernel: its handle may be another's by now */
+	bool gone;    /* in the kernel: its handle may be another's by now */
+	bool passive; /* came with a request: what its connection takes is settled */
 	/* The answer to CONNECT could not be served: what the kernel says next is not told. */
 	bool response_failed;
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
+	struct ibv_qp *init_qp; /* has from INIT what the connection takes */
 	struct evr_ucma_ece local_ece;
 	struct evr_ucma_ece remote_ece;
 	struct evr_cm_device *dev;
@@ -127,6 +131,7 @@ int evr_cm_result(int ret);
 /* channel: -ENODEV without a device. */
 int evr_cm_init(void);
 int evr_cm_channel_new(struct rdma_event_channel **channel);
+unsigned evr_cm_num_channels(void);
 void evr_cm_channel_free(struct rdma_event_channel *channel);
 
 /* device */
@@ -140,6 +145,13 @@ void evr_cm_device_put(struct evr_cm_device *dev);
 void evr_cm_device_sweep(void);
 /* The XRC domain that the ids on the device share, so that all their SRQs are in one. */
 int evr_cm_device_xrcd(struct evr_cm_device *dev, struct ibv_xrcd **xrcd);
+
+/* reuse: whether a device that is left will soon be used again. */
+void evr_cm_reuse_recall(struct evr_cm_device *dev);
+void evr_cm_reuse_remember(const struct evr_cm_device *dev);
+void evr_cm_reuse_begin(struct evr_cm_device *dev);
+void evr_cm_reuse_end(struct evr_cm_device *dev);
+bool evr_cm_reuse_expected(const struct evr_cm_device *dev);
 
 /* id: new ones are in the event map, and on the kernel's side once the handle is set. */
 int evr_cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,

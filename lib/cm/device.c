@@ -76,6 +76,7 @@ static int open_device(struct ibv_device *ibdev, struct evr_cm_device **out)
 	if (!dev)
 		return -ENOMEM;
 	dev->key = key_of(ibdev);
+	evr_cm_reuse_recall(dev);
 	ret = open_verbs(dev, ibdev);
 	if (ret) {
 		free(dev);
@@ -122,16 +123,20 @@ static int find_and_open(const struct evr_device_key *key, struct evr_cm_device 
 /* With a lock held, under which the device stays. */
 static void take_ref(struct evr_cm_device *dev)
 {
-	if (!atomic_fetch_add(&dev->refs, 1) && dev->can_close)
-		atomic_fetch_sub(&num_idle, 1);
+	if (atomic_fetch_add(&dev->refs, 1) || !dev->can_close)
+		return;
+	atomic_fetch_sub(&num_idle, 1);
+	evr_cm_reuse_begin(dev);
 }
 
 /* Whether it was the last and the device can be closed: then it may be gone already. */
 static bool drop_ref(struct evr_cm_device *dev)
 {
 	bool can_close = dev->can_close;
-	bool last = atomic_fetch_sub(&dev->refs, 1) == 1;
+	bool last;
 
+	evr_cm_reuse_end(dev);
+	last = atomic_fetch_sub(&dev->refs, 1) == 1;
 	if (last && can_close)
 		atomic_fetch_add(&num_idle, 1);
 	return last && can_close;
@@ -187,6 +192,7 @@ static void close_if_unused(struct evr_cm_device *dev)
 		return;
 	}
 	atomic_fetch_sub(&num_idle, 1);
+	evr_cm_reuse_remember(dev);
 	ibv_close_device(dev->verbs);
 	free(dev);
 }
@@ -235,7 +241,8 @@ static void close_unused(void)
 	struct evr_cm_device *dev, *next;
 
 	TAILQ_FOREACH_SAFE (dev, &devices, link, next)
-		close_if_unused(dev);
+		if (!evr_cm_reuse_expected(dev))
+			close_if_unused(dev);
 }
 
 /* The last reference went: now, or for want of another call never. */

@@ -88,6 +88,7 @@ static int adopt_child(
 	}
 	child->handle = raw->handle;
 	child->id.qp_type = listener->id.qp_type;
+	child->passive = true;
 	ret = evr_cm_map_add_child(child);
 	if (!ret)
 		ret = fill_child(child, listener);

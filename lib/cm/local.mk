@@ -25,6 +25,7 @@ libevr_cm_la_SOURCES = \
 	lib/cm/qp_state.c \
 	lib/cm/queue.c \
 	lib/cm/request.c \
+	lib/cm/reuse.c \
 	lib/cm/route.c \
 	lib/cm/service.c \
 	lib/cm/srq.c

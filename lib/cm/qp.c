@@ -161,7 +161,7 @@ static struct ibv_qp *take_qp(struct evr_cm_id *id)
 	pthread_mutex_lock(&id->work_lock);
 	evr_cm_mc_detach_all(id);
 	qp = id->id.qp;
-	id->id.qp = NULL;
+	id->id.qp = id->init_qp = NULL;
 	pthread_mutex_unlock(&id->work_lock);
 	return qp;
 }

@@ -147,27 +147,46 @@ int evr_cm_qp_init(struct evr_cm_id *id, struct ibv_qp *qp)
 {
 	int ret = move_as_told(id, qp, IBV_QPS_INIT);
 
-	if (ret || !evr_cm_is_ud(id))
+	if (ret)
 		return ret;
+	if (!evr_cm_is_ud(id)) {
+		id->init_qp = id->passive ? qp : NULL;
+		return 0;
+	}
 	ret = move_plainly(qp, IBV_QPS_RTR, 0);
 	return ret ? ret : move_plainly(qp, IBV_QPS_RTS, IBV_QP_SQ_PSN);
 }
 
-/* INIT once more: the access flags are known only now that there is a connection. */
+/*
+ * INIT once more, for the access flags: on the side that connects they are known only now that
+ * there is a connection. On the other side a queue pair that is still in INIT has them.
+ */
+static int init_again(struct evr_cm_id *id)
+{
+	struct ibv_qp *qp = id->id.qp;
+
+	if (qp == id->init_qp && qp->state == IBV_QPS_INIT)
+		return 0;
+	return move_as_told(id, qp, IBV_QPS_INIT);
+}
+
 int evr_cm_qp_connected(struct evr_cm_id *id, uint8_t responder_resources, uint8_t initiator_depth)
 {
 	int ret;
 
 	if (!id->id.qp)
 		return 0;
-	ret = move_as_told(id, id->id.qp, IBV_QPS_INIT);
+	ret = init_again(id);
 	if (!ret)
 		ret = move_to_rtr(id, responder_resources);
 	return ret ? ret : move_to_rts(id, initiator_depth);
 }
 
+/* There is no way out of the error state but through RESET, which the queue pair would tell. */
 int evr_cm_qp_error(struct evr_cm_id *id)
 {
+	if (id->id.qp && id->id.qp->state == IBV_QPS_ERR)
+		return 0;
 	return move_plainly(id->id.qp, IBV_QPS_ERR, 0);
 }
 

@@ -32,7 +32,8 @@ EVR_UNIT_TESTS += \
 	t/unit/cm_service.t \
 	t/unit/cm_request.t \
 	t/unit/cm_sync.t \
-	t/unit/cm_threads.t
+	t/unit/cm_threads.t \
+	t/unit/cm_trips.t
 t_unit_cm_addr_t_SOURCES = t/unit/cm_addr.c $(EVR_UNIT_CM)
 t_unit_cm_addr_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_addr_t_LDADD = $(EVR_UNIT_CM_LIBS)
@@ -89,3 +90,6 @@ t_unit_cm_ep_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_request_t_SOURCES = t/unit/cm_request.c $(EVR_UNIT_EP)
 t_unit_cm_request_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_request_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_trips_t_SOURCES = t/unit/cm_trips.c $(EVR_UNIT_CM)
+t_unit_cm_trips_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_trips_t_LDADD = $(EVR_UNIT_CM_LIBS)
