@@ -17,12 +17,14 @@ t_interop_join_ex_LDADD = librdmacm.la $(VERBS_LIBS) $(CHECK_LIBS)
 GUEST_TESTS += \
 	t/interop/join_ex.sh:rxe:ours t/interop/join_ex.sh:siw:ours \
 	t/interop/join_ex.sh:rxe:stock t/interop/join_ex.sh:siw:stock
+GUEST_TESTS += t/interop/calls.sh:rxe t/interop/calls.sh:siw
 GUEST_TESTS += t/interop/fields.sh:rxe t/interop/fields.sh:siw
 GUEST_TESTS += t/interop/dropin.sh:rxe t/interop/dropin.sh:siw
 GUEST_TESTS += t/interop/removal.sh:rxe t/interop/removal.sh:siw
 endif
 endif
-EXTRA_DIST += t/interop/dropin.sh t/interop/fields.sh t/interop/join_ex.sh t/interop/removal.sh
+EXTRA_DIST += t/interop/calls.awk t/interop/calls.sh t/interop/dropin.sh t/interop/fields.sh \
+	t/interop/join_ex.sh t/interop/removal.sh
 
 # What our tools say when something is wrong.
 GUEST_TESTS += t/interop/tool_errors.sh:rxe t/interop/tool_errors.sh:siw
