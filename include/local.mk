@@ -5,10 +5,13 @@ evinclude_HEADERS = \
 	include/evrdma/buf.h \
 	include/evrdma/conn.h \
 	include/evrdma/dgram.h \
+	include/evrdma/domain.h \
 	include/evrdma/error.h \
 	include/evrdma/id.h \
 	include/evrdma/listener.h \
-	include/evrdma/mcast.h
+	include/evrdma/mcast.h \
+	include/evrdma/srq.h \
+	include/evrdma/work.h
 
 # The CM's headers have a folder of their own, so that they never shadow the distribution's.
 if !SYSTEM_RDMACM

@@ -50,7 +50,27 @@ size_t evrdma_pool_buf_size(const struct evrdma_pool *pool);
 struct evrdma_buf *evrdma_buf_ref(struct evrdma_buf *buf);
 void evrdma_buf_unref(struct evrdma_buf *buf);
 
-/* The buffer's memory, aligned to 64 bytes, and its size in bytes. Since 0.1. */
+/* What peers may do with the memory of a reference, once it was exposed to them. */
+#define EVRDMA_BUF_OPT_REMOTE_READ 0x1u   /* read it */
+#define EVRDMA_BUF_OPT_REMOTE_WRITE 0x2u  /* write to it */
+#define EVRDMA_BUF_OPT_REMOTE_ATOMIC 0x4u /* compare and swap, fetch and add; with REMOTE_WRITE */
+
+/* The memory is the caller's again, and registered nowhere. */
+typedef void (*evrdma_buf_cleanup_cb)(void *data, size_t size, void *arg);
+
+/*
+ * Makes a buffer of the caller's own memory, with one reference, to send from it and receive into
+ * it without a copy. The memory is registered with a device when the buffer is first used there,
+ * which is slow and counts against the limit of locked memory (RLIMIT_MEMLOCK), and stays so until
+ * the last reference goes; then cleanup (which may be NULL) is called, inside evrdma_buf_unref() or
+ * after the last completion. Any base of the same thread may use it, and it must be given up before
+ * that thread's bases are used by another. flags are EVRDMA_BUF_OPT_*.
+ * Returns NULL and sets errno: EINVAL (no memory, or an unknown flag), ENOMEM. Since 0.1.
+ */
+struct evrdma_buf *evrdma_buf_new_reference(
+	void *data, size_t size, unsigned flags, evrdma_buf_cleanup_cb cleanup, void *arg);
+
+/* A buffer's memory, in a pool aligned to 64 bytes, and its size in bytes. Since 0.1. */
 void *evrdma_buf_data(struct evrdma_buf *buf);
 size_t evrdma_buf_size(const struct evrdma_buf *buf);
 

@@ -12,6 +12,7 @@
 
 #include <evrdma/buf.h>
 #include <evrdma/error.h>
+#include <evrdma/work.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,7 +22,9 @@ struct evdns_base;
 struct rdma_cm_id;
 struct evrdma_base;
 struct evrdma_conn;
+struct evrdma_domain;
 struct evrdma_request;
+struct evrdma_srq;
 
 /*
  * How a connection is made. Fill it with evrdma_conn_options_init(), then change what is to differ.
@@ -32,12 +35,18 @@ struct evrdma_conn_options {
 	int connect_timeout_ms;        /* 10000: from the call to ESTABLISHED, names and all */
 	int drain_timeout_ms;          /* 1000: how long to wait for flushed work at the end */
 	uint32_t send_depth;           /* 64: sends under way at once */
+	uint32_t send_queue;           /* 0: how many more sends wait, in order, for their turn */
+	uint32_t send_segs;            /* 1: segments in one send, limited by the device (max_sge) */
+	uint32_t inline_bytes;         /* 0: inline data of one send, limited by the device */
 	uint32_t recv_depth;           /* 64: receive buffers posted at once */
 	uint32_t low_water;            /* 0: WRITABLE comes when this many sends are free again;
 	                                  0 is a quarter of send_depth */
 	struct evrdma_pool *recv_pool; /* NULL: the caller posts its buffers with
 	                                  evrdma_conn_recv(). Otherwise recv_depth buffers of this
 	                                  pool are kept posted */
+	struct evrdma_srq *srq;        /* NULL; otherwise in place of recv_depth and recv_pool: the
+	                                  buffers are shared with others */
+	struct evrdma_domain *domain;  /* NULL: the one that all without a domain share */
 	int port_space;                /* RDMA_PS_TCP (0x0106), or RDMA_PS_IB (0x013f) */
 	int tos;                       /* -1: not set; 0 to 255: type of service */
 	int ack_timeout;               /* -1: not set; 0 to 31: 4.096 us * 2^n for the peer's
@@ -93,6 +102,8 @@ struct evrdma_recv {
 	uint32_t imm;           /* in host order */
 	uint32_t src_qp;        /* datagrams: the sender's QP number */
 	const void *grh;        /* datagrams: the 40 bytes of struct ibv_grh, or NULL */
+	size_t written;         /* no message, but so many bytes that the peer has written, with
+	                           imm, to memory that was exposed to it */
 };
 
 /*
@@ -152,8 +163,8 @@ int evrdma_conn_accept(struct evrdma_conn *conn, struct evrdma_request *request)
 /*
  * Posts a buffer to receive into. Legal from the start; posted before the connection is there, it
  * is ready before the peer can send. Its result comes to recv_cb, exactly once.
- * Returns 0; -EAGAIN when recv_depth buffers are posted; -EINVAL with a recv_pool; -ENOTCONN when
- * the connection has ended. Since 0.1.
+ * Returns 0; -EAGAIN when recv_depth buffers are posted; -EINVAL with a recv_pool or srq; -ENOTCONN
+ * when the connection has ended. Since 0.1.
  */
 int evrdma_conn_recv(struct evrdma_conn *conn, struct evrdma_buf *buf);
 
@@ -161,11 +172,37 @@ int evrdma_conn_recv(struct evrdma_conn *conn, struct evrdma_buf *buf);
  * Sends the first len bytes of buf. cb may be NULL. Sends made in one turn of the loop go to the
  * device together, at its end. On iWARP, whose accepting side must not speak first (RFC 5044), the
  * first sends of an accepted connection wait for the peer's first message, 100 ms at most.
- * Returns 0; -EAGAIN when send_depth sends are under way (WRITABLE follows); -ENOTCONN before
- * CONNECTED and after the end; -EMSGSIZE when len is more than the buffer. Since 0.1.
+ * Returns 0; -EAGAIN when send_depth sends are under way and send_queue wait (WRITABLE follows);
+ * -ENOTCONN before CONNECTED and after the end; -EMSGSIZE when len is more than the buffer.
+ * Since 0.1.
  */
 int evrdma_conn_send(struct evrdma_conn *conn, struct evrdma_buf *buf, size_t len,
 	evrdma_conn_send_cb cb, void *arg);
+
+/* Work is over, exactly once for each that was taken; error as for a send. */
+typedef void (*evrdma_conn_work_cb)(
+	struct evrdma_conn *conn, const struct evrdma_error *error, void *arg);
+
+/*
+ * Asks for any work; sends are one kind of it, in one order with the others. The device carries it
+ * out in that order too, but that what follows a read may overtake it (EVRDMA_WORK_OPT_FENCE). cb
+ * may be NULL. A read or an atomic needs initiator_depth here and responder_resources at the peer;
+ * what the peer's memory does not allow ends the connection, with EACCES.
+ * Returns as evrdma_conn_send() does, and -EINVAL (what the operation does not take, more segments
+ * than send_segs, one that is not inside its buffer), -EMSGSIZE (more than inline_bytes),
+ * -EOPNOTSUPP (the device has no such work), -ENOMEM (memory could not be registered). Since 0.1.
+ */
+int evrdma_conn_submit(struct evrdma_conn *conn, const struct evrdma_work *work,
+	evrdma_conn_work_cb cb, void *arg);
+
+/*
+ * Fills in what the peer of this connection needs to reach the buffer, to be sent to it: whoever of
+ * the same domain has the key may do there what the buffer's flags say, until the buffer is freed.
+ * Returns 0; -EACCES for a buffer without such flags; -ENOTCONN before there is a device (before
+ * CONNECTED at the latest) and after the end; -ENOMEM. Since 0.1.
+ */
+int evrdma_conn_expose(
+	struct evrdma_conn *conn, struct evrdma_buf *buf, struct evrdma_remote *remote);
 
 /* How many more sends are taken now. Since 0.1. */
 uint32_t evrdma_conn_send_space(const struct evrdma_conn *conn);

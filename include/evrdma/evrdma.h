@@ -6,9 +6,12 @@
 #include <evrdma/buf.h>
 #include <evrdma/conn.h>
 #include <evrdma/dgram.h>
+#include <evrdma/domain.h>
 #include <evrdma/error.h>
 #include <evrdma/id.h>
 #include <evrdma/listener.h>
 #include <evrdma/mcast.h>
+#include <evrdma/srq.h>
+#include <evrdma/work.h>
 
 #endif

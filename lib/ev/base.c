@@ -50,21 +50,41 @@ void evr_base_kick_if_closing(struct evrdma_base *base)
 		evr_base_kick(base);
 }
 
-void evr_base_queue(struct evrdma_base *base, struct evr_task *task)
+static void queue(struct evrdma_base *base, struct evr_task_list *list, struct evr_task *task)
 {
 	if (task->queued)
 		return;
 	task->queued = true;
-	TAILQ_INSERT_TAIL(&base->tasks, task, link);
+	TAILQ_INSERT_TAIL(list, task, link);
 	evr_base_kick(base);
 }
 
-void evr_base_cancel(struct evrdma_base *base, struct evr_task *task)
+static void cancel(struct evr_task_list *list, struct evr_task *task)
 {
 	if (!task->queued)
 		return;
 	task->queued = false;
-	TAILQ_REMOVE(&base->tasks, task, link);
+	TAILQ_REMOVE(list, task, link);
+}
+
+void evr_base_queue(struct evrdma_base *base, struct evr_task *task)
+{
+	queue(base, &base->tasks, task);
+}
+
+void evr_base_cancel(struct evrdma_base *base, struct evr_task *task)
+{
+	cancel(&base->tasks, task);
+}
+
+void evr_base_queue_post(struct evrdma_base *base, struct evr_task *task)
+{
+	queue(base, &base->posts, task);
+}
+
+void evr_base_cancel_post(struct evrdma_base *base, struct evr_task *task)
+{
+	cancel(&base->posts, task);
 }
 
 void evr_base_poll_cm(struct evrdma_base *base)
@@ -98,6 +118,16 @@ static void run_tasks(struct evrdma_base *base)
 	}
 }
 
+static void run_posts(struct evrdma_base *base)
+{
+	struct evr_task *task;
+
+	while ((task = TAILQ_FIRST(&base->posts))) {
+		evr_base_cancel_post(base, task);
+		task->run(task);
+	}
+}
+
 static void finish(struct evrdma_base *base);
 
 static bool can_finish(struct evrdma_base *base)
@@ -118,7 +148,7 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 	base->in_turn = true;
 	evr_cq_service_ready(base);
 	run_tasks(base);
-	evr_qp_post_all(base);
+	run_posts(base);
 	base->in_turn = false;
 	if (!TAILQ_EMPTY(&base->tasks) || !TAILQ_EMPTY(&base->ready_cqs))
 		base->kicked = true;
@@ -189,10 +219,12 @@ static void init_lists(struct evrdma_base *base)
 	TAILQ_INIT(&base->cmids);
 	TAILQ_INIT(&base->devices);
 	TAILQ_INIT(&base->ready_cqs);
-	TAILQ_INIT(&base->unposted_qps);
+	TAILQ_INIT(&base->posts);
 	TAILQ_INIT(&base->pools);
+	TAILQ_INIT(&base->srqs);
+	TAILQ_INIT(&base->domains);
 	evr_ptrmap_init(&base->cmid_map);
-	evr_idmap_init(&base->qp_numbers);
+	evr_idmap_init(&base->work_owners);
 }
 
 static int start(struct evrdma_base *base)
@@ -265,11 +297,13 @@ static void finish(struct evrdma_base *base)
 	void *arg = base->closed_arg;
 
 	evr_device_release_all(base);
+	evr_srq_release_all(base);
+	evr_domain_release_all(base);
 	evr_pool_release_all(base);
 	event_del(&base->turn_event);
 	give_channel_back(base);
 	evr_ptrmap_fini(&base->cmid_map);
-	evr_idmap_fini(&base->qp_numbers);
+	evr_idmap_fini(&base->work_owners);
 	if (cb)
 		cb(base, arg);
 	evr_inbox_fini(base);

@@ -15,8 +15,10 @@
 #include "ev/device.h"
 #include "ev/inbox.h"
 #include "ev/obj.h"
+#include "ev/pd.h"
 #include "ev/pool.h"
 #include "ev/qp.h"
+#include "ev/srq.h"
 #include "ev/task.h"
 #include "util/idmap.h"
 #include "util/ptrmap.h"
@@ -42,9 +44,11 @@ struct evrdma_base {
 	struct evr_cmid_list cmids;
 	struct evr_device_list devices;
 	struct evr_cq_list ready_cqs;
-	struct evr_qp_list unposted_qps;
-	struct evr_idmap qp_numbers;
+	struct evr_task_list posts; /* what has work for the device, at the end of the turn */
+	struct evr_idmap work_owners;
 	struct evr_pool_list pools;
+	struct evr_shared_list srqs;
+	struct evr_domain_list domains;
 
 	struct event inbox_event;
 	int inbox_fd;
@@ -68,6 +72,9 @@ void evr_base_kick_if_closing(struct evrdma_base *base);
 /* Queues a task for a coming turn, if it is not queued, and takes it back. */
 void evr_base_queue(struct evrdma_base *base, struct evr_task *task);
 void evr_base_cancel(struct evrdma_base *base, struct evr_task *task);
+/* The same for the end of this turn, after all tasks of it. */
+void evr_base_queue_post(struct evrdma_base *base, struct evr_task *task);
+void evr_base_cancel_post(struct evrdma_base *base, struct evr_task *task);
 
 /* Reads the channel in this turn even if no event is there: the CM looks at its devices then. */
 void evr_base_poll_cm(struct evrdma_base *base);

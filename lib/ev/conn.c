@@ -9,11 +9,15 @@
 #include "ev/error.h"
 #include "util/options.h"
 
+/* What kind of callback a send has. */
+enum { SEND_CB, WORK_CB };
+
 static const struct evrdma_conn_options default_options = {
 	.size = sizeof(struct evrdma_conn_options),
 	.connect_timeout_ms = 10000,
 	.drain_timeout_ms = 1000,
 	.send_depth = 64,
+	.send_segs = 1,
 	.recv_depth = 64,
 	.port_space = RDMA_PS_TCP,
 	.tos = -1,
@@ -144,12 +148,15 @@ static void on_sent(
 	struct evr_qp *qp, const struct evr_send *send, const struct evrdma_error *error)
 {
 	struct evrdma_conn *conn = of_qp(qp);
-	evrdma_conn_send_cb cb = (evrdma_conn_send_cb)send->cb;
 
 	if (conn->end == EVR_CONN_END_START)
 		evr_obj_continue(&conn->obj);
-	if (cb)
-		cb(conn, send->buf, error, send->arg);
+	if (!send->cb)
+		return;
+	if (send->kind == SEND_CB)
+		((evrdma_conn_send_cb)send->cb)(conn, send->buf, error, send->arg);
+	else
+		((evrdma_conn_work_cb)send->cb)(conn, error, send->arg);
 }
 
 static void on_received(struct evr_qp *qp, const struct evrdma_recv *recv)
@@ -177,8 +184,8 @@ static void on_flushed(struct evr_qp *qp)
 {
 	struct evrdma_conn *conn = of_qp(qp);
 
-	if (conn->state == EVR_CONN_UP && !evtimer_pending(&conn->drain_timer, NULL))
-		evr_base_add_timer(&conn->drain_timer, conn->options.drain_timeout_ms);
+	if (conn->state == EVR_CONN_UP && !evtimer_pending(&conn->wait_timer, NULL))
+		evr_base_add_timer(&conn->wait_timer, conn->options.drain_timeout_ms);
 }
 
 static void on_writable(struct evr_qp *qp)
@@ -220,8 +227,8 @@ static void on_hold_timer(evutil_socket_t fd, short what, void *arg)
 	evr_qp_release_sends(&conn->qp);
 }
 
-/* Ends the wait for the answer to a disconnect, for the reason of a flush, or for a drain. */
-static void on_drain_timer(evutil_socket_t fd, short what, void *arg)
+/* Ends the wait for the answer to a disconnect, for the reason of a flush, or to settle. */
+static void on_wait_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct evrdma_conn *conn = arg;
 
@@ -230,7 +237,7 @@ static void on_drain_timer(evutil_socket_t fd, short what, void *arg)
 			conn->disconnecting ? EVRDMA_STEP_DISCONNECT : EVRDMA_STEP_TRANSFER);
 		return;
 	}
-	conn->drain_over = true;
+	conn->settled = true;
 	evr_obj_continue(&conn->obj);
 }
 
@@ -243,7 +250,7 @@ static void stop_traffic(struct evrdma_conn *conn)
 
 	/* Of the two transports only InfiniBand's disconnect leaves the QP in the error state. */
 	if (told && conn->cmid.cm->verbs->device->transport_type == IBV_TRANSPORT_IB)
-		conn->qp.in_error = true;
+		evr_qp_in_error(&conn->qp);
 	else
 		evr_qp_set_error(&conn->qp);
 }
@@ -254,7 +261,7 @@ static void stop_traffic(struct evrdma_conn *conn)
  */
 static bool must_settle(const struct evrdma_conn *conn)
 {
-	return conn->peer_left && !conn->drain_over && conn->qp.qp &&
+	return conn->peer_left && !conn->settled && conn->qp.qp &&
 		conn->qp.send_posted != conn->qp.send_tail;
 }
 
@@ -263,35 +270,30 @@ static int end_start(struct evrdma_conn *conn)
 	evr_conn_stop_setup(conn);
 	if (must_settle(conn)) {
 		if (!conn->settling)
-			evr_base_add_timer(&conn->drain_timer, EVR_CONN_SETTLE_MS);
+			evr_base_add_timer(&conn->wait_timer, EVR_CONN_SETTLE_MS);
 		conn->settling = true;
 		return -EINPROGRESS;
 	}
-	event_del(&conn->drain_timer);
-	if (conn->qp.qp) {
+	event_del(&conn->wait_timer);
+	if (conn->qp.qp)
 		stop_traffic(conn);
-		evr_base_add_timer(&conn->drain_timer, conn->options.drain_timeout_ms);
-	}
 	/* A QP that never talked has nothing to say: it goes as it is. */
-	conn->drain_over = !conn->qp.qp || !conn->handshaking;
+	evr_qp_start_drain(&conn->qp, conn->handshaking ? conn->options.drain_timeout_ms : 0);
 	conn->end = EVR_CONN_END_DRAIN;
 	return -EAGAIN;
 }
 
 static int end_drain(struct evrdma_conn *conn)
 {
-	evr_qp_reap(&conn->qp);
-	if (!conn->drain_over && !evr_qp_is_drained(&conn->qp))
+	if (!evr_qp_is_drained(&conn->qp))
 		return -EINPROGRESS;
-	event_del(&conn->drain_timer);
 	conn->end = EVR_CONN_END_QP;
 	return -EAGAIN;
 }
 
 static int end_qp(struct evrdma_conn *conn)
 {
-	evr_qp_unbind(&conn->qp, &conn->cmid);
-	evr_qp_cancel(&conn->qp);
+	evr_qp_destroy(&conn->qp, &conn->cmid);
 	conn->end = EVR_CONN_END_ID;
 	return -EAGAIN;
 }
@@ -354,8 +356,10 @@ static bool in_range(int value, int low, int high)
 static bool options_valid(const struct evrdma_conn_options *o)
 {
 	return o->connect_timeout_ms > 0 && o->drain_timeout_ms > 0 && o->send_depth &&
-		o->send_depth <= 65536 && o->recv_depth <= 65536 &&
-		o->low_water <= o->send_depth && in_range(o->tos, -1, 255) &&
+		o->send_depth <= 65536 && o->send_queue <= 65536 && o->send_segs &&
+		o->send_segs <= 32 && o->inline_bytes <= 4096 && o->recv_depth <= 65536 &&
+		!(o->srq && o->recv_pool) &&
+		o->low_water <= o->send_depth + o->send_queue && in_range(o->tos, -1, 255) &&
 		in_range(o->ack_timeout, -1, 31) && o->retry_count <= 7 &&
 		o->rnr_retry_count <= 7 &&
 		(o->port_space == RDMA_PS_TCP || o->port_space == RDMA_PS_IB) &&
@@ -387,9 +391,14 @@ static int init(struct evrdma_conn *conn, struct evrdma_base *base,
 	config = (struct evr_qp_config){
 		.type = IBV_QPT_RC,
 		.send_depth = conn->options.send_depth,
+		.send_queue = conn->options.send_queue,
+		.max_segs = conn->options.send_segs,
+		.inline_bytes = conn->options.inline_bytes,
 		.recv_depth = conn->options.recv_depth,
 		.low_water = conn->options.low_water,
 		.recv_pool = conn->options.recv_depth ? conn->options.recv_pool : NULL,
+		.srq = conn->options.srq,
+		.domain = conn->options.domain,
 	};
 	ret = evr_qp_init(&conn->qp, base, &config, &qp_ops);
 	if (ret)
@@ -418,7 +427,7 @@ struct evrdma_conn *evrdma_conn_new(
 	conn->cmid.ops = &evr_conn_cmid_ops;
 	evtimer_assign(&conn->deadline, base->event_base, on_deadline, conn);
 	evtimer_assign(&conn->hold_timer, base->event_base, on_hold_timer, conn);
-	evtimer_assign(&conn->drain_timer, base->event_base, on_drain_timer, conn);
+	evtimer_assign(&conn->wait_timer, base->event_base, on_wait_timer, conn);
 	return conn;
 }
 
@@ -432,7 +441,7 @@ void evrdma_conn_setcb(struct evrdma_conn *conn, evrdma_conn_recv_cb recv_cb,
 
 int evrdma_conn_recv(struct evrdma_conn *conn, struct evrdma_buf *buf)
 {
-	if (conn->options.recv_pool)
+	if (conn->options.recv_pool || conn->options.srq)
 		return -EINVAL;
 	if (conn->state == EVR_CONN_DOWN || conn->obj.closing)
 		return -ENOTCONN;
@@ -442,15 +451,42 @@ int evrdma_conn_recv(struct evrdma_conn *conn, struct evrdma_buf *buf)
 int evrdma_conn_send(struct evrdma_conn *conn, struct evrdma_buf *buf, size_t len,
 	evrdma_conn_send_cb cb, void *arg)
 {
-	struct evr_send send = {
-		.buf = buf, .len = (uint32_t)len, .cb = (void (*)(void))cb, .arg = arg
+	const struct evrdma_seg seg = { .buf = buf, .len = len };
+	const struct evr_send send = {
+		.opcode = IBV_WR_SEND, .kind = SEND_CB, .cb = (void (*)(void))cb, .arg = arg
 	};
 
 	if (conn->state != EVR_CONN_UP || conn->disconnecting)
 		return -ENOTCONN;
 	if (len > evrdma_buf_size(buf))
 		return -EMSGSIZE;
-	return evr_qp_submit_send(&conn->qp, &send);
+	return evr_qp_submit_send(&conn->qp, &send, &seg, 1);
+}
+
+int evrdma_conn_submit(struct evrdma_conn *conn, const struct evrdma_work *work,
+	evrdma_conn_work_cb cb, void *arg)
+{
+	struct evr_send send = { .kind = WORK_CB, .cb = (void (*)(void))cb, .arg = arg };
+	int ret = evr_work_to_send(work, &send);
+
+	if (ret)
+		return ret;
+	if (conn->state != EVR_CONN_UP || conn->disconnecting)
+		return -ENOTCONN;
+	if (work->inline_data)
+		return evr_qp_submit_inline(
+			&conn->qp, &send, work->inline_data, work->inline_len);
+	return evr_qp_submit_send(&conn->qp, &send, work->segs, work->seg_count);
+}
+
+int evrdma_conn_expose(
+	struct evrdma_conn *conn, struct evrdma_buf *buf, struct evrdma_remote *remote)
+{
+	int ret = conn->qp.pd ? evr_buf_rkey(buf, conn->qp.pd, &remote->key) : -ENOTCONN;
+
+	if (!ret)
+		remote->addr = (uintptr_t)evrdma_buf_data(buf);
+	return ret;
 }
 
 uint32_t evrdma_conn_send_space(const struct evrdma_conn *conn)
@@ -468,7 +504,7 @@ int evrdma_conn_disconnect(struct evrdma_conn *conn)
 		return 0;
 	conn->disconnecting = true;
 	conn->next = EVR_CONN_DISCONNECT;
-	evr_base_add_timer(&conn->drain_timer, conn->options.drain_timeout_ms);
+	evr_base_add_timer(&conn->wait_timer, conn->options.drain_timeout_ms);
 	evr_obj_work(&conn->obj);
 	return 0;
 }

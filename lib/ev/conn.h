@@ -73,12 +73,12 @@ struct evrdma_conn {
 	bool passive;
 	bool handshaking; /* the CM was asked to connect or accept: the peer may know of us */
 	bool disconnecting;
-	bool drain_over;
+	bool settled;
 	bool settling;
 	bool peer_left; /* it disconnected, in order: what it acknowledged before is still coming */
 	struct event deadline;
 	struct event hold_timer;
-	struct event drain_timer;
+	struct event wait_timer;
 
 	struct evr_lookup *lookup;
 	struct sockaddr_storage src;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "ev/base.h"
+#include "ev/error.h"
 
 enum {
 	BATCH = 16,
@@ -18,7 +19,7 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 static int create(struct evr_device *device, uint32_t entries, struct evr_cq **created)
 {
 	uint32_t wanted = device->base->options.cq_entries;
-	uint32_t most = (uint32_t)device->max_cqe;
+	uint32_t most = (uint32_t)device->attr.max_cqe;
 	struct evr_cq *cq;
 
 	if (entries > most)
@@ -31,7 +32,7 @@ static int create(struct evr_device *device, uint32_t entries, struct evr_cq **c
 	errno = 0;
 	cq->cq = ibv_create_cq(device->verbs, (int)smaller(wanted, most), cq, device->channel, 0);
 	if (!cq->cq) {
-		int ret = errno ? -errno : -EIO;
+		int ret = evr_verbs_error();
 
 		free(cq);
 		return ret;
@@ -103,6 +104,16 @@ void evr_cq_destroy_all(struct evr_cq_list *cqs)
 	}
 }
 
+/* What comes late, for one who is gone, finds nobody. */
+static void dispatch(struct evrdma_base *base, const struct ibv_wc *wc)
+{
+	struct evr_work_owner *owner =
+		evr_idmap_find(&base->work_owners, (uint32_t)(wc->wr_id >> 32));
+
+	if (owner)
+		owner->complete(owner, (uint32_t)wc->wr_id, wc);
+}
+
 /* Takes up to a batch. Returns how many, or -EIO from a CQ that is broken. */
 static int poll_batch(struct evr_cq *cq, int most)
 {
@@ -112,7 +123,7 @@ static int poll_batch(struct evr_cq *cq, int most)
 
 	cq->polling = true;
 	for (i = 0; i < n; i++)
-		evr_qp_complete(cq->device->base, &wc[i]);
+		dispatch(cq->device->base, &wc[i]);
 	cq->polling = false;
 	return n < 0 ? -EIO : n;
 }

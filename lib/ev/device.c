@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "ev/base.h"
+#include "ev/error.h"
 
 static void release(struct evr_device *device)
 {
@@ -12,10 +13,9 @@ static void release(struct evr_device *device)
 
 	event_del(&device->idle_timer);
 	event_del(&device->channel_event);
-	evr_pool_forget_device(device);
+	evr_pd_release_all(device);
 	evr_cq_destroy_all(&device->cqs);
 	ibv_destroy_comp_channel(device->channel);
-	ibv_dealloc_pd(device->pd);
 	TAILQ_REMOVE(&base->devices, device, link);
 	free(device);
 }
@@ -49,38 +49,19 @@ static int watch_channel(struct evr_device *device)
 	return event_add(&device->channel_event, NULL) ? -ENOMEM : 0;
 }
 
-/* verbs set errno where they give NULL, mostly. */
-static int verbs_error(void)
-{
-	return errno ? -errno : -EIO;
-}
-
 static int open_verbs(struct evr_device *device)
 {
-	struct ibv_device_attr attr;
-	int ret;
+	int ret = ibv_query_device(device->verbs, &device->attr);
 
-	ret = ibv_query_device(device->verbs, &attr);
 	if (ret)
 		return -ret;
-	device->max_cqe = attr.max_cqe;
 	errno = 0;
-	device->pd = ibv_alloc_pd(device->verbs);
-	if (!device->pd)
-		return verbs_error();
 	device->channel = ibv_create_comp_channel(device->verbs);
-	if (!device->channel) {
-		ret = verbs_error();
-		goto free_pd;
-	}
+	if (!device->channel)
+		return evr_verbs_error();
 	ret = watch_channel(device);
 	if (ret)
-		goto free_channel;
-	return 0;
-free_channel:
-	ibv_destroy_comp_channel(device->channel);
-free_pd:
-	ibv_dealloc_pd(device->pd);
+		ibv_destroy_comp_channel(device->channel);
 	return ret;
 }
 
@@ -95,7 +76,7 @@ static int open_device(
 	device->base = base;
 	device->verbs = verbs;
 	TAILQ_INIT(&device->cqs);
-	TAILQ_INIT(&device->mrs);
+	TAILQ_INIT(&device->pds);
 	ret = open_verbs(device);
 	if (ret) {
 		free(device);

@@ -1,5 +1,5 @@
 /*
- * What a base shares on one device: the PD, the completion channel, the CQs. It exists while a QP
+ * What a base shares on one device: the PDs, the completion channel, the CQs. It exists while a QP
  * uses it and a little longer, so that the next connection finds it. A device that was removed is
  * let go with its last QP, and is never found again: when it comes back it is another one.
  */
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "ev/cq.h"
-#include "ev/pool.h"
+#include "ev/pd.h"
 #include "util/list.h"
 
 struct evrdma_base;
@@ -20,14 +20,13 @@ struct evr_device {
 	TAILQ_ENTRY(evr_device) link;
 	struct evrdma_base *base;
 	struct ibv_context *verbs;
-	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
 	struct event channel_event;
 	struct event idle_timer;
 	struct evr_cq_list cqs;
-	struct evr_mr_list mrs;
+	struct evr_pd_list pds;
 	unsigned users;
-	int max_cqe;
+	struct ibv_device_attr attr;
 	bool removed;
 };
 

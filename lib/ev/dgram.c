@@ -228,28 +228,18 @@ static const struct evr_qp_ops qp_ops = {
 
 /* --- the end -------------------------------------------------------------------------------- */
 
-static void on_drain_timer(evutil_socket_t fd, short what, void *arg)
-{
-	struct evrdma_dgram *dgram = arg;
-
-	dgram->drain_over = true;
-	evr_obj_continue(&dgram->obj);
-}
-
 static int end_start(struct evrdma_dgram *dgram)
 {
 	evr_qp_set_error(&dgram->qp);
-	evr_base_add_timer(&dgram->drain_timer, dgram->options.drain_timeout_ms);
+	evr_qp_start_drain(&dgram->qp, dgram->options.drain_timeout_ms);
 	dgram->end = EVR_DGRAM_END_DRAIN;
 	return -EAGAIN;
 }
 
 static int end_drain(struct evrdma_dgram *dgram)
 {
-	evr_qp_reap(&dgram->qp);
-	if (!dgram->drain_over && !evr_qp_is_drained(&dgram->qp))
+	if (!evr_qp_is_drained(&dgram->qp))
 		return -EINPROGRESS;
-	event_del(&dgram->drain_timer);
 	dgram->end = EVR_DGRAM_END_LEAVE;
 	return -EAGAIN;
 }
@@ -267,8 +257,7 @@ static int end_leave(struct evrdma_dgram *dgram)
 
 static int end_qp(struct evrdma_dgram *dgram)
 {
-	evr_qp_unbind(&dgram->qp, &dgram->cmid);
-	evr_qp_cancel(&dgram->qp);
+	evr_qp_destroy(&dgram->qp, &dgram->cmid);
 	dgram->end = EVR_DGRAM_END_GROUPS;
 	return -EAGAIN;
 }
@@ -394,7 +383,6 @@ struct evrdma_dgram *evrdma_dgram_new(
 	dgram->cmid.owner = &dgram->obj;
 	dgram->cmid.ops = &cmid_ops;
 	TAILQ_INIT(&dgram->groups);
-	evtimer_assign(&dgram->drain_timer, base->event_base, on_drain_timer, dgram);
 	return dgram;
 }
 
@@ -440,11 +428,10 @@ uint32_t evrdma_dgram_get_qp_num(const struct evrdma_dgram *dgram)
 int evrdma_dgram_send(struct evrdma_dgram *dgram, struct evrdma_mcast *group,
 	struct evrdma_buf *buf, size_t len, const uint32_t *imm, evrdma_dgram_send_cb cb, void *arg)
 {
+	const struct evrdma_seg seg = { .buf = buf, .len = len };
 	struct evr_send send = {
-		.buf = buf,
-		.len = (uint32_t)len,
+		.opcode = imm ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
 		.imm = imm ? *imm : 0,
-		.has_imm = !!imm,
 		.cookie = group,
 		.cb = (void (*)(void))cb,
 		.arg = arg,
@@ -458,7 +445,7 @@ int evrdma_dgram_send(struct evrdma_dgram *dgram, struct evrdma_mcast *group,
 	if (len > dgram->mtu || len > evrdma_buf_size(buf))
 		return -EMSGSIZE;
 	evr_mcast_address(group, &send);
-	ret = evr_qp_submit_send(&dgram->qp, &send);
+	ret = evr_qp_submit_send(&dgram->qp, &send, &seg, 1);
 	if (!ret)
 		group->sends++;
 	return ret;

@@ -49,8 +49,6 @@ struct evrdma_dgram {
 	enum evr_dgram_state state;
 	enum evr_dgram_end end;
 	bool resolved; /* the next step of the setup makes the QP */
-	bool drain_over;
-	struct event drain_timer;
 	struct sockaddr_storage src;
 	struct sockaddr_storage dst;
 	size_t mtu;

@@ -11,6 +11,11 @@ int evr_errno(int ret)
 	return ret == -EVR_KERNEL_ENOTSUPP ? -EOPNOTSUPP : ret;
 }
 
+int evr_verbs_error(void)
+{
+	return errno ? -errno : -EIO;
+}
+
 void evr_error_set(struct evrdma_error *error, int err, enum evrdma_step step)
 {
 	*error = (struct evrdma_error){

@@ -15,6 +15,9 @@ void evr_error_from_event(
 	struct evrdma_error *error, const struct rdma_cm_event *event, enum evrdma_step step);
 void evr_error_from_wc(struct evrdma_error *error, enum ibv_wc_status status);
 
+/* What a verb that gave NULL failed with, as -errno. They set errno then, mostly: clear it before. */
+int evr_verbs_error(void);
+
 /* Our -errno for one from the CM or verbs. */
 int evr_errno(int ret);
 

@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += libevr_ev.la
 libevr_ev_la_SOURCES = \
 	lib/ev/addr.c lib/ev/addr.h \
 	lib/ev/base.c lib/ev/base.h \
+	lib/ev/buf.c lib/ev/buf.h \
 	lib/ev/cmid.c lib/ev/cmid.h \
 	lib/ev/conn.c lib/ev/conn.h lib/ev/conn_setup.c \
 	lib/ev/cq.c lib/ev/cq.h \
@@ -15,10 +16,16 @@ libevr_ev_la_SOURCES = \
 	lib/ev/lookup.c lib/ev/lookup.h \
 	lib/ev/mcast.c lib/ev/mcast.h \
 	lib/ev/obj.c lib/ev/obj.h \
+	lib/ev/pd.c lib/ev/pd.h \
 	lib/ev/pool.c lib/ev/pool.h \
 	lib/ev/qp.c lib/ev/qp.h \
+	lib/ev/qp_send.c lib/ev/qp_send.h \
+	lib/ev/recvq.c lib/ev/recvq.h \
+	lib/ev/region.c lib/ev/region.h \
 	lib/ev/request.c lib/ev/request.h \
-	lib/ev/task.h
+	lib/ev/srq.c lib/ev/srq.h \
+	lib/ev/task.h \
+	lib/ev/work.c lib/ev/work.h
 libevr_ev_la_LIBADD = libevr_util.la
 
 lib_LTLIBRARIES += libevrdma.la

@@ -82,9 +82,9 @@ static void on_joined(struct evrdma_mcast *group, const struct rdma_ud_param *pa
 	group->qp_num = param->qp_num;
 	group->qkey = param->qkey;
 	errno = 0;
-	group->ah = ibv_create_ah(group->dgram->qp.device->pd, &group->ah_attr);
+	group->ah = ibv_create_ah(group->dgram->qp.pd->pd, &group->ah_attr);
 	if (!group->ah) {
-		fail_errno(group, errno ? errno : EIO);
+		fail_errno(group, -evr_verbs_error());
 		return;
 	}
 	group->state = EVR_MCAST_MEMBER;
@@ -116,9 +116,9 @@ bool evr_mcast_is_member(const struct evrdma_mcast *group)
 
 void evr_mcast_address(const struct evrdma_mcast *group, struct evr_send *send)
 {
-	send->ah = group->ah;
-	send->remote_qpn = group->qp_num;
-	send->remote_qkey = group->qkey;
+	send->wr.ud.ah = group->ah;
+	send->wr.ud.remote_qpn = group->qp_num;
+	send->wr.ud.remote_qkey = group->qkey;
 }
 
 void evr_mcast_send_over(struct evrdma_mcast *group)

@@ -18,9 +18,7 @@ static const size_t largest_buf = (size_t)1 << 30;
 struct evr_slab {
 	TAILQ_ENTRY(evr_slab) link;
 	struct evrdma_pool *pool;
-	struct evr_mr_list mrs;
-	void *memory;
-	size_t bytes;
+	struct evr_region region;
 	struct evrdma_buf bufs[];
 };
 
@@ -48,6 +46,8 @@ static size_t next_slab_bufs(const struct evrdma_pool *pool)
 	return n;
 }
 
+static void unused(struct evrdma_buf *buf);
+
 static void carve(struct evrdma_pool *pool, struct evr_slab *slab, size_t n)
 {
 	size_t i;
@@ -56,8 +56,10 @@ static void carve(struct evrdma_pool *pool, struct evr_slab *slab, size_t n)
 		struct evrdma_buf *buf = &slab->bufs[i];
 
 		*buf = (struct evrdma_buf){
-			.slab = slab,
-			.data = (char *)slab->memory + i * stride(pool),
+			.region = &slab->region,
+			.size = pool->buf_size,
+			.unused = unused,
+			.data = (char *)slab->region.addr + i * stride(pool),
 			.next_free = pool->free_list,
 		};
 		pool->free_list = buf;
@@ -68,93 +70,34 @@ static void carve(struct evrdma_pool *pool, struct evr_slab *slab, size_t n)
 static int add_slab(struct evrdma_pool *pool)
 {
 	size_t n = next_slab_bufs(pool);
+	size_t bytes = round_up(n * stride(pool), (size_t)sysconf(_SC_PAGESIZE));
 	struct evr_slab *slab;
+	void *memory;
 
 	if (!n)
 		return -ENOBUFS;
 	slab = malloc(sizeof(*slab) + n * sizeof(slab->bufs[0]));
 	if (!slab)
 		return -ENOMEM;
-	slab->pool = pool;
-	slab->bytes = round_up(n * stride(pool), (size_t)sysconf(_SC_PAGESIZE));
-	slab->memory = mmap(NULL, slab->bytes, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (slab->memory == MAP_FAILED) {
+	memory = mmap(
+		NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED) {
 		free(slab);
 		return -ENOMEM;
 	}
-	TAILQ_INIT(&slab->mrs);
+	slab->pool = pool;
+	evr_region_init(&slab->region, memory, bytes, IBV_ACCESS_LOCAL_WRITE);
 	TAILQ_INSERT_TAIL(&pool->slabs, slab, link);
 	carve(pool, slab, n);
 	return 0;
 }
 
-static void drop_mr(struct evr_mr *mr)
-{
-	ibv_dereg_mr(mr->mr);
-	TAILQ_REMOVE(&mr->device->mrs, mr, device_link);
-	TAILQ_REMOVE(&mr->slab->mrs, mr, slab_link);
-	free(mr);
-}
-
 static void free_slab(struct evr_slab *slab)
 {
-	struct evr_mr *mr;
-
-	while ((mr = TAILQ_FIRST(&slab->mrs)))
-		drop_mr(mr);
-	munmap(slab->memory, slab->bytes);
+	evr_region_fini(&slab->region);
+	munmap(slab->region.addr, slab->region.bytes);
 	TAILQ_REMOVE(&slab->pool->slabs, slab, link);
 	free(slab);
-}
-
-/* --- registration --------------------------------------------------------------------------- */
-
-static int register_slab(struct evr_slab *slab, struct evr_device *device, struct evr_mr **added)
-{
-	struct evr_mr *mr = malloc(sizeof(*mr));
-	int ret;
-
-	if (!mr)
-		return -ENOMEM;
-	errno = 0;
-	mr->mr = ibv_reg_mr(device->pd, slab->memory, slab->bytes, IBV_ACCESS_LOCAL_WRITE);
-	if (!mr->mr) {
-		ret = errno ? -errno : -ENOMEM;
-		free(mr);
-		return ret;
-	}
-	mr->device = device;
-	mr->slab = slab;
-	TAILQ_INSERT_TAIL(&device->mrs, mr, device_link);
-	TAILQ_INSERT_TAIL(&slab->mrs, mr, slab_link);
-	*added = mr;
-	return 0;
-}
-
-int evr_buf_lkey(struct evrdma_buf *buf, struct evr_device *device, uint32_t *lkey)
-{
-	struct evr_mr *mr;
-	int ret;
-
-	TAILQ_FOREACH (mr, &buf->slab->mrs, slab_link)
-		if (mr->device == device)
-			break;
-	if (!mr) {
-		ret = register_slab(buf->slab, device, &mr);
-		if (ret)
-			return ret;
-	}
-	*lkey = mr->mr->lkey;
-	return 0;
-}
-
-void evr_pool_forget_device(struct evr_device *device)
-{
-	struct evr_mr *mr;
-
-	while ((mr = TAILQ_FIRST(&device->mrs)))
-		drop_mr(mr);
 }
 
 /* --- pools ---------------------------------------------------------------------------------- */
@@ -260,7 +203,17 @@ static void wake_one(struct evrdma_pool *pool)
 	waiter->available(waiter);
 }
 
-/* --- buffers -------------------------------------------------------------------------------- */
+static void unused(struct evrdma_buf *buf)
+{
+	struct evrdma_pool *pool =
+		evr_container_of(buf->region, struct evr_slab, region)->pool;
+
+	buf->next_free = pool->free_list;
+	pool->free_list = buf;
+	pool->bufs_out--;
+	wake_one(pool);
+	free_if_unused(pool);
+}
 
 struct evrdma_buf *evrdma_pool_get(struct evrdma_pool *pool)
 {
@@ -279,35 +232,4 @@ struct evrdma_buf *evrdma_pool_get(struct evrdma_pool *pool)
 	pool->bufs_out++;
 	buf->refs = 1;
 	return buf;
-}
-
-struct evrdma_buf *evrdma_buf_ref(struct evrdma_buf *buf)
-{
-	if (buf)
-		buf->refs++;
-	return buf;
-}
-
-void evrdma_buf_unref(struct evrdma_buf *buf)
-{
-	struct evrdma_pool *pool;
-
-	if (!buf || --buf->refs)
-		return;
-	pool = buf->slab->pool;
-	buf->next_free = pool->free_list;
-	pool->free_list = buf;
-	pool->bufs_out--;
-	wake_one(pool);
-	free_if_unused(pool);
-}
-
-void *evrdma_buf_data(struct evrdma_buf *buf)
-{
-	return buf->data;
-}
-
-size_t evrdma_buf_size(const struct evrdma_buf *buf)
-{
-	return buf->slab->pool->buf_size;
 }

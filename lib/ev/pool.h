@@ -1,37 +1,18 @@
-/* Pools of buffers, and where their slabs are registered. */
+/* Pools of buffers. */
 #ifndef EVR_EV_POOL_H
 #define EVR_EV_POOL_H
 
-#include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "ev/buf.h"
 #include "ev/task.h"
 #include "util/list.h"
 
 #include <evrdma/buf.h>
 
 struct evrdma_base;
-struct evr_device;
 struct evr_slab;
-
-/* One slab on one device. */
-struct evr_mr {
-	TAILQ_ENTRY(evr_mr) device_link;
-	TAILQ_ENTRY(evr_mr) slab_link;
-	struct evr_device *device;
-	struct evr_slab *slab;
-	struct ibv_mr *mr;
-};
-
-TAILQ_HEAD(evr_mr_list, evr_mr);
-
-struct evrdma_buf {
-	struct evr_slab *slab;
-	void *data;
-	unsigned refs;
-	struct evrdma_buf *next_free;
-};
 
 /* Somebody who wants a buffer of a pool that had none. */
 struct evr_pool_waiter {
@@ -63,10 +44,6 @@ void evr_pool_unref(struct evrdma_pool *pool);
 void evr_pool_wait(struct evrdma_pool *pool, struct evr_pool_waiter *waiter);
 void evr_pool_stop_waiting(struct evrdma_pool *pool, struct evr_pool_waiter *waiter);
 
-/* The key of a buffer on a device; registers its slab there the first time, which is slow. */
-int evr_buf_lkey(struct evrdma_buf *buf, struct evr_device *device, uint32_t *lkey);
-
-void evr_pool_forget_device(struct evr_device *device);
 void evr_pool_release_all(struct evrdma_base *base);
 
 #endif

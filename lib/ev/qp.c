@@ -9,111 +9,109 @@
 
 #include "ev/base.h"
 #include "ev/error.h"
+#include "ev/qp_send.h"
 
-enum {
-	CHAIN = 32,       /* work requests given to the device in one call */
-	SIGNAL_EVERY = 16 /* sends per signalled completion; the last of a chain always is */
-};
-
-#define RECV_BIT UINT32_C(0x80000000)
-
-static uint64_t wr_id(const struct evr_qp *qp, uint32_t index)
+static struct evr_qp *of_owner(struct evr_work_owner *owner)
 {
-	return (uint64_t)qp->number << 32 | index;
+	return evr_container_of(owner, struct evr_qp, owner);
+}
+
+static struct evr_qp *of_recvq(struct evr_recvq *recvq)
+{
+	return evr_container_of(recvq, struct evr_qp, recvq);
 }
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-static void fill(struct evr_qp *qp);
+static void complete(struct evr_work_owner *owner, uint32_t index, const struct ibv_wc *wc);
+static void post(struct evr_task *task);
 
-static void on_pool_available(struct evr_pool_waiter *waiter)
+static int post_recv(struct evr_recvq *recvq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	fill(evr_container_of(waiter, struct evr_qp, pool_waiter));
+	return ibv_post_recv(of_recvq(recvq)->qp, wr, bad);
 }
 
-static int alloc_rings(struct evr_qp *qp)
+static void recvq_unposted(struct evr_recvq *recvq)
 {
-	uint32_t n = qp->config.recv_depth;
-	uint32_t i;
+	struct evr_qp *qp = of_recvq(recvq);
 
-	qp->sends = calloc(qp->config.send_depth, sizeof(*qp->sends));
-	qp->recvs = calloc(n ? n : 1, sizeof(*qp->recvs));
-	qp->free_slots = calloc(n ? n : 1, sizeof(*qp->free_slots));
-	qp->new_slots = calloc(n ? n : 1, sizeof(*qp->new_slots));
-	if (!qp->sends || !qp->recvs || !qp->free_slots || !qp->new_slots)
-		return -ENOMEM;
-	for (i = 0; i < n; i++)
-		qp->free_slots[i] = n - 1 - i;
-	qp->free_count = n;
-	return 0;
+	evr_base_queue_post(qp->base, &qp->post);
 }
 
-static void free_rings(struct evr_qp *qp)
+static const struct evr_recvq_ops recvq_ops = { .post = post_recv, .unposted = recvq_unposted };
+
+static void on_drain_timer(evutil_socket_t fd, short what, void *arg)
 {
-	free(qp->sends);
-	free(qp->recvs);
-	free(qp->free_slots);
-	free(qp->new_slots);
+	struct evr_qp *qp = arg;
+
+	qp->drain_over = true;
+	qp->ops->drained(qp);
+}
+
+static void apply_defaults(struct evr_qp_config *config)
+{
+	if (!config->low_water)
+		config->low_water = (config->send_depth + 3) / 4;
+	if (!config->max_segs)
+		config->max_segs = 1;
+	if (config->srq)
+		config->recv_depth = 0;
 }
 
 int evr_qp_init(struct evr_qp *qp, struct evrdma_base *base, const struct evr_qp_config *config,
 	const struct evr_qp_ops *ops)
 {
+	int ret;
+
 	qp->base = base;
+	qp->owner.complete = complete;
+	qp->post.run = post;
 	qp->config = *config;
 	qp->ops = ops;
-	qp->pool_waiter.available = on_pool_available;
-	if (!qp->config.low_water)
-		qp->config.low_water = (qp->config.send_depth + 3) / 4;
-	if (alloc_rings(qp)) {
-		free_rings(qp);
-		return -ENOMEM;
+	apply_defaults(&qp->config);
+	ret = evr_sends_init(qp);
+	if (ret)
+		return ret;
+	ret = evr_recvq_init(
+		&qp->recvq, qp->config.recv_depth, qp->config.recv_pool, &recvq_ops);
+	if (ret) {
+		evr_sends_fini(qp);
+		return ret;
 	}
-	evr_pool_ref(config->recv_pool);
+	evr_srq_ref(qp->config.srq);
+	evr_domain_ref(qp->config.domain);
+	evtimer_assign(&qp->drain_timer, base->event_base, on_drain_timer, qp);
 	return 0;
-}
-
-static void set_unposted(struct evr_qp *qp, bool unposted)
-{
-	if (qp->unposted == unposted)
-		return;
-	qp->unposted = unposted;
-	if (unposted) {
-		TAILQ_INSERT_TAIL(&qp->base->unposted_qps, qp, unposted_link);
-		evr_base_kick(qp->base);
-	} else {
-		TAILQ_REMOVE(&qp->base->unposted_qps, qp, unposted_link);
-	}
 }
 
 void evr_qp_fini(struct evr_qp *qp)
 {
-	set_unposted(qp, false);
-	if (qp->config.recv_pool)
-		evr_pool_stop_waiting(qp->config.recv_pool, &qp->pool_waiter);
-	evr_pool_unref(qp->config.recv_pool);
-	free_rings(qp);
+	evr_base_cancel_post(qp->base, &qp->post);
+	event_del(&qp->drain_timer);
+	evr_recvq_fini(&qp->recvq);
+	evr_sends_fini(qp);
+	evr_srq_unref(qp->config.srq);
+	evr_domain_unref(qp->config.domain);
 }
 
-static uint32_t cq_entries(const struct evr_qp *qp)
-{
-	return qp->config.send_depth + qp->config.recv_depth;
-}
+/* --- the verbs QP --------------------------------------------------------------------------- */
 
 static int create(struct evr_qp *qp, struct evr_cmid *cmid)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.qp_type = qp->config.type,
-		.send_cq = qp->cq->cq,
-		.recv_cq = qp->cq->cq,
+		.send_cq = qp->send_cq->cq,
+		.recv_cq = qp->recv_cq->cq,
+		.srq = qp->srq ? qp->srq->srq : NULL,
 		.cap = {
 			.max_send_wr = qp->config.send_depth,
 			.max_recv_wr = qp->config.recv_depth ? qp->config.recv_depth : 1,
-			.max_send_sge = 1,
+			.max_send_sge = qp->config.max_segs,
 			.max_recv_sge = 1,
+			.max_inline_data = qp->config.inline_bytes,
 		},
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
-		.pd = qp->device->pd,
+		.pd = qp->pd->pd,
 		.create_flags = qp->config.create_flags,
 	};
 
@@ -121,33 +119,62 @@ static int create(struct evr_qp *qp, struct evr_cmid *cmid)
 		attr.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	errno = 0;
 	if (rdma_create_qp_ex(cmid->cm, &attr))
-		return errno ? -errno : -EIO;
+		return evr_verbs_error();
 	qp->qp = cmid->cm->qp;
-	return 0;
+	return qp->srq ? evr_srq_attach(qp->srq, qp) : 0;
 }
 
-static int create_on_cq(struct evr_qp *qp, struct evr_cmid *cmid)
+static uint32_t cq_entries(const struct evr_qp *qp)
 {
-	int ret = evr_cq_reserve(qp->device, cq_entries(qp), &qp->cq);
+	return qp->config.send_depth + qp->config.recv_depth;
+}
 
-	if (ret)
-		return ret;
-	ret = evr_idmap_add(&qp->base->qp_numbers, qp, &qp->number);
-	if (ret)
-		goto unreserve;
-	ret = create(qp, cmid);
-	if (ret)
-		goto remove_number;
-	return 0;
-remove_number:
-	evr_idmap_remove(&qp->base->qp_numbers, qp->number);
-unreserve:
-	evr_cq_unreserve(qp->cq, cq_entries(qp));
-	qp->cq = NULL;
+/* What a shared receive queue completes has room on the CQ of that queue. */
+static int get_cqs(struct evr_qp *qp)
+{
+	int ret = evr_cq_reserve(qp->device, cq_entries(qp), &qp->send_cq);
+
+	qp->recv_cq = qp->srq ? qp->srq->cq : qp->send_cq;
 	return ret;
 }
 
-static int post_recvs(struct evr_qp *qp);
+static void put_cqs(struct evr_qp *qp)
+{
+	evr_cq_unreserve(qp->send_cq, cq_entries(qp));
+	qp->send_cq = NULL;
+	qp->recv_cq = NULL;
+}
+
+static int find_parts(struct evr_qp *qp)
+{
+	int ret = evr_pd_get(qp->device, qp->config.domain, &qp->pd);
+
+	if (!ret && qp->config.srq)
+		ret = evr_srq_get(qp->config.srq, qp->pd, &qp->srq);
+	if (!ret)
+		ret = get_cqs(qp);
+	return ret;
+}
+
+static int make(struct evr_qp *qp, struct evr_cmid *cmid)
+{
+	int ret = evr_idmap_add(&qp->base->work_owners, &qp->owner, &qp->owner.number);
+
+	if (!ret) {
+		ret = create(qp, cmid);
+		if (!ret)
+			ret = evr_recvq_open(&qp->recvq, qp->pd, qp->owner.number);
+		if (!ret)
+			return 0;
+		if (!qp->qp)
+			evr_idmap_remove(&qp->base->work_owners, qp->owner.number);
+	}
+	if (qp->qp)
+		evr_qp_unbind(qp, cmid);
+	else
+		put_cqs(qp);
+	return ret;
+}
 
 int evr_qp_bind(struct evr_qp *qp, struct evr_cmid *cmid)
 {
@@ -155,45 +182,31 @@ int evr_qp_bind(struct evr_qp *qp, struct evr_cmid *cmid)
 
 	if (ret)
 		return ret;
-	ret = create_on_cq(qp, cmid);
-	if (ret) {
+	ret = find_parts(qp);
+	if (!ret)
+		ret = make(qp, cmid);
+	if (ret)
 		evr_qp_put_device(qp);
-		return ret;
-	}
-	fill(qp);
-	ret = qp->config.recv_pool && !qp->new_count ? -errno : post_recvs(qp);
-	if (ret) {
-		evr_qp_unbind(qp, cmid);
-		evr_qp_put_device(qp);
-	}
 	return ret;
-}
-
-/* The verbs QP is gone, and with it what was posted: it is as if it had just been submitted. */
-static void take_back_posted(struct evr_qp *qp)
-{
-	uint32_t i;
-
-	qp->send_posted = qp->send_tail;
-	qp->new_count = 0;
-	for (i = 0; i < qp->config.recv_depth; i++)
-		if (qp->recvs[i])
-			qp->new_slots[qp->new_count++] = i;
-	qp->recv_posted = 0;
 }
 
 void evr_qp_unbind(struct evr_qp *qp, struct evr_cmid *cmid)
 {
 	if (!qp->qp)
 		return;
+	if (qp->srq) {
+		evr_qp_reap(qp);
+		evr_srq_detach(qp->srq, qp);
+	}
 	rdma_destroy_qp(cmid->cm);
 	qp->qp = NULL;
 	/* What completed before is in the CQ, and counts. */
-	evr_cq_drain(qp->cq);
-	evr_idmap_remove(&qp->base->qp_numbers, qp->number);
-	evr_cq_unreserve(qp->cq, cq_entries(qp));
-	qp->cq = NULL;
-	take_back_posted(qp);
+	evr_qp_reap(qp);
+	evr_idmap_remove(&qp->base->work_owners, qp->owner.number);
+	put_cqs(qp);
+	/* What was posted went with the verbs QP: it is as if it had just been submitted. */
+	qp->send_posted = qp->send_tail;
+	evr_recvq_close(&qp->recvq);
 }
 
 void evr_qp_put_device(struct evr_qp *qp)
@@ -201,6 +214,8 @@ void evr_qp_put_device(struct evr_qp *qp)
 	struct evr_device *device = qp->device;
 
 	qp->device = NULL;
+	qp->pd = NULL;
+	qp->srq = NULL;
 	evr_device_put(device);
 }
 
@@ -208,9 +223,15 @@ void evr_qp_set_error(struct evr_qp *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
-	qp->in_error = true;
+	evr_qp_in_error(qp);
 	if (qp->qp)
 		ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE);
+}
+
+void evr_qp_in_error(struct evr_qp *qp)
+{
+	qp->in_error = true;
+	evr_recvq_stop(&qp->recvq);
 }
 
 bool evr_qp_is_iwarp(const struct evr_qp *qp)
@@ -218,81 +239,56 @@ bool evr_qp_is_iwarp(const struct evr_qp *qp)
 	return qp->qp && qp->qp->context->device->transport_type == IBV_TRANSPORT_IWARP;
 }
 
-bool evr_qp_is_drained(const struct evr_qp *qp)
+/* --- the end -------------------------------------------------------------------------------- */
+
+void evr_qp_start_drain(struct evr_qp *qp, int timeout_ms)
 {
-	return qp->send_posted == qp->send_tail && (!qp->recv_posted || evr_qp_is_iwarp(qp));
+	/* A QP that is not there has nothing to say. */
+	qp->drain_over = !qp->qp || !timeout_ms;
+	if (!qp->drain_over)
+		evr_base_add_timer(&qp->drain_timer, timeout_ms);
+}
+
+static bool nothing_posted(const struct evr_qp *qp)
+{
+	return qp->send_posted == qp->send_tail && (!qp->recvq.posted || evr_qp_is_iwarp(qp));
+}
+
+bool evr_qp_is_drained(struct evr_qp *qp)
+{
+	evr_qp_reap(qp);
+	if (!qp->drain_over && !nothing_posted(qp))
+		return false;
+	event_del(&qp->drain_timer);
+	return true;
+}
+
+static void cancel_recvs(struct evr_qp *qp)
+{
+	struct evrdma_recv recv = { .err = ECANCELED, .wc_status = IBV_WC_WR_FLUSH_ERR };
+	struct evrdma_buf *buf;
+
+	while ((buf = evr_recvq_take_any(&qp->recvq))) {
+		recv.buf = buf;
+		recv.data = evrdma_buf_data(buf);
+		if (!qp->config.recv_pool)
+			qp->ops->received(qp, &recv);
+		evrdma_buf_unref(buf);
+	}
+}
+
+void evr_qp_destroy(struct evr_qp *qp, struct evr_cmid *cmid)
+{
+	evr_qp_unbind(qp, cmid);
+	evr_sends_cancel(qp);
+	cancel_recvs(qp);
 }
 
 /* --- receiving ------------------------------------------------------------------------------ */
 
 int evr_qp_submit_recv(struct evr_qp *qp, struct evrdma_buf *buf)
 {
-	uint32_t slot;
-
-	if (!qp->free_count)
-		return -EAGAIN;
-	slot = qp->free_slots[--qp->free_count];
-	qp->recvs[slot] = evrdma_buf_ref(buf);
-	qp->new_slots[qp->new_count++] = slot;
-	if (qp->qp)
-		set_unposted(qp, true);
-	return 0;
-}
-
-/* Keeps the receive queue full from the pool, or waits for a buffer to come back to it. */
-static void fill(struct evr_qp *qp)
-{
-	struct evrdma_pool *pool = qp->config.recv_pool;
-	struct evrdma_buf *buf;
-
-	if (!pool || !qp->qp || qp->in_error)
-		return;
-	while (qp->free_count) {
-		buf = evrdma_pool_get(pool);
-		if (!buf) {
-			evr_pool_wait(pool, &qp->pool_waiter);
-			return;
-		}
-		evr_qp_submit_recv(qp, buf);
-		evrdma_buf_unref(buf);
-	}
-}
-
-/* Posts the last n of the new slots. Returns 0, or -errno with those not posted still new. */
-static int post_recv_chain(struct evr_qp *qp, uint32_t n)
-{
-	struct ibv_recv_wr wrs[CHAIN], *bad = NULL;
-	struct ibv_sge sges[CHAIN];
-	const uint32_t *slots = &qp->new_slots[qp->new_count - n];
-	uint32_t i, done;
-	int ret;
-
-	for (i = 0; i < n; i++) {
-		struct evrdma_buf *buf = qp->recvs[slots[i]];
-
-		sges[i] = (struct ibv_sge){ .addr = (uintptr_t)evrdma_buf_data(buf),
-			.length = (uint32_t)evrdma_buf_size(buf) };
-		ret = evr_buf_lkey(buf, qp->device, &sges[i].lkey);
-		if (ret)
-			return ret;
-		wrs[i] = (struct ibv_recv_wr){ .wr_id = wr_id(qp, RECV_BIT | slots[i]),
-			.sg_list = &sges[i], .num_sge = 1, .next = i + 1 < n ? &wrs[i + 1] : NULL };
-	}
-	ret = ibv_post_recv(qp->qp, wrs, &bad);
-	done = ret && bad ? (uint32_t)(bad - wrs) : n;
-	qp->recv_posted += done;
-	memmove(&qp->new_slots[qp->new_count - n], slots + done, (n - done) * sizeof(*slots));
-	qp->new_count -= done;
-	return -abs(ret);
-}
-
-static int post_recvs(struct evr_qp *qp)
-{
-	int ret = 0;
-
-	while (qp->new_count && !ret)
-		ret = post_recv_chain(qp, qp->new_count < CHAIN ? qp->new_count : CHAIN);
-	return ret;
+	return evr_recvq_submit(&qp->recvq, buf);
 }
 
 static int recv_err(const struct ibv_wc *wc)
@@ -309,178 +305,58 @@ static int recv_err(const struct ibv_wc *wc)
 	}
 }
 
-/* Frees the slot and tells. The buffer's reference is the caller's afterwards. */
-static struct evrdma_buf *end_recv(struct evr_qp *qp, uint32_t slot, struct evrdma_recv *recv)
-{
-	struct evrdma_buf *buf = qp->recvs[slot];
-
-	qp->recvs[slot] = NULL;
-	qp->free_slots[qp->free_count++] = slot;
-	recv->buf = buf;
-	recv->data = (char *)evrdma_buf_data(buf) + qp->config.header_bytes;
-	if (!recv->err || !qp->config.recv_pool)
-		qp->ops->received(qp, recv);
-	return buf;
-}
-
-static void set_message(struct evr_qp *qp, const struct ibv_wc *wc, struct evrdma_buf *buf,
-	struct evrdma_recv *recv)
+/* What the device says of a length is not trusted beyond the buffer. */
+static void set_length(struct evr_qp *qp, const struct ibv_wc *wc, struct evrdma_recv *recv)
 {
 	uint32_t header = qp->config.header_bytes;
 
-	/* What the device says of a length is not trusted beyond the buffer. */
-	if (wc->byte_len < header || wc->byte_len > evrdma_buf_size(buf)) {
+	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
+		recv->written = wc->byte_len;
+	else if (wc->byte_len < header || wc->byte_len > evrdma_buf_size(recv->buf))
 		recv->err = EIO;
-		return;
-	}
-	recv->len = wc->byte_len - header;
+	else
+		recv->len = wc->byte_len - header;
+}
+
+static void set_message(struct evr_qp *qp, const struct ibv_wc *wc, struct evrdma_recv *recv)
+{
+	set_length(qp, wc, recv);
 	recv->has_imm = !!(wc->wc_flags & IBV_WC_WITH_IMM);
 	recv->imm = recv->has_imm ? ntohl(wc->imm_data) : 0;
-	if (header) {
+	if (qp->config.header_bytes) {
 		recv->src_qp = wc->src_qp;
-		recv->grh = wc->wc_flags & IBV_WC_GRH ? evrdma_buf_data(buf) : NULL;
+		recv->grh = wc->wc_flags & IBV_WC_GRH ? evrdma_buf_data(recv->buf) : NULL;
 	}
+}
+
+void evr_qp_received(struct evr_qp *qp, struct evrdma_buf *buf, const struct ibv_wc *wc)
+{
+	struct evrdma_recv recv = {
+		.buf = buf,
+		.data = (char *)evrdma_buf_data(buf) + qp->config.header_bytes,
+		.err = recv_err(wc),
+		.wc_status = (int)wc->status,
+	};
+
+	if (!recv.err)
+		set_message(qp, wc, &recv);
+	if (!recv.err || (!qp->config.recv_pool && !qp->srq))
+		qp->ops->received(qp, &recv);
 }
 
 static void complete_recv(struct evr_qp *qp, uint32_t slot, const struct ibv_wc *wc)
 {
-	struct evrdma_recv recv = { .err = recv_err(wc), .wc_status = (int)wc->status };
-	struct evrdma_buf *buf;
+	struct evrdma_buf *buf = evr_recvq_complete(&qp->recvq, slot);
 
-	if (slot >= qp->config.recv_depth || !qp->recvs[slot])
+	if (!buf)
 		return;
-	qp->recv_posted--;
-	if (!recv.err)
-		set_message(qp, wc, qp->recvs[slot], &recv);
-	buf = end_recv(qp, slot, &recv);
-	/* A buffer that nobody held goes straight back; otherwise the pool gives another. */
-	if (qp->config.recv_pool && buf->refs == 1 && qp->qp && !qp->in_error)
-		evr_qp_submit_recv(qp, buf);
-	evrdma_buf_unref(buf);
-	fill(qp);
-}
-
-/* --- sending -------------------------------------------------------------------------------- */
-
-uint32_t evr_qp_send_space(const struct evr_qp *qp)
-{
-	return qp->config.send_depth - (qp->send_head - qp->send_tail);
-}
-
-static struct evr_send *send_at(struct evr_qp *qp, uint32_t position)
-{
-	return &qp->sends[position % qp->config.send_depth];
-}
-
-int evr_qp_submit_send(struct evr_qp *qp, struct evr_send *send)
-{
-	int ret;
-
-	if (!evr_qp_send_space(qp)) {
-		qp->want_writable = true;
-		return -EAGAIN;
-	}
-	ret = evr_buf_lkey(send->buf, qp->device, &send->lkey);
-	if (ret)
-		return ret;
-	evrdma_buf_ref(send->buf);
-	*send_at(qp, qp->send_head++) = *send;
-	set_unposted(qp, true);
-	return 0;
-}
-
-static void build_send(struct evr_qp *qp, uint32_t position, struct ibv_send_wr *wr,
-	struct ibv_sge *sge, bool last)
-{
-	const struct evr_send *send = send_at(qp, position);
-
-	*sge = (struct ibv_sge){ .addr = (uintptr_t)evrdma_buf_data(send->buf),
-		.length = send->len, .lkey = send->lkey };
-	*wr = (struct ibv_send_wr){
-		.wr_id = wr_id(qp, position % qp->config.send_depth),
-		.sg_list = sge,
-		.num_sge = send->len ? 1 : 0,
-		.opcode = send->has_imm ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
-		.imm_data = htonl(send->imm),
-		.send_flags = last || !((position + 1) % SIGNAL_EVERY) ? IBV_SEND_SIGNALED : 0,
-	};
-	if (qp->config.type == IBV_QPT_UD) {
-		wr->wr.ud.ah = send->ah;
-		wr->wr.ud.remote_qpn = send->remote_qpn;
-		wr->wr.ud.remote_qkey = send->remote_qkey;
-	}
-}
-
-static int post_send_chain(struct evr_qp *qp, uint32_t n)
-{
-	struct ibv_send_wr wrs[CHAIN], *bad = NULL;
-	struct ibv_sge sges[CHAIN];
-	uint32_t i;
-	int ret;
-
-	for (i = 0; i < n; i++) {
-		build_send(qp, qp->send_posted + i, &wrs[i], &sges[i], i + 1 == n);
-		wrs[i].next = i + 1 < n ? &wrs[i + 1] : NULL;
-	}
-	ret = ibv_post_send(qp->qp, wrs, &bad);
-	qp->send_posted += ret && bad ? (uint32_t)(bad - wrs) : n;
-	return -abs(ret);
-}
-
-static int post_sends(struct evr_qp *qp)
-{
-	int ret = 0;
-
-	while (qp->send_posted != qp->send_head && !ret) {
-		uint32_t n = qp->send_head - qp->send_posted;
-
-		ret = post_send_chain(qp, n < CHAIN ? n : CHAIN);
-	}
-	return ret;
-}
-
-static void end_send(struct evr_qp *qp, const struct evrdma_error *error)
-{
-	struct evr_send send = *send_at(qp, qp->send_tail++);
-
-	qp->ops->sent(qp, &send, error);
-	evrdma_buf_unref(send.buf);
-}
-
-static bool comes_later(const struct evr_qp *qp, uint32_t position)
-{
-	return qp->send_tail != position;
-}
-
-/*
- * Sends complete in order, so a good completion speaks for the unsignalled ones before it. A
- * flushed one does not: some devices flush unsignalled work without a word.
- */
-static void complete_send(struct evr_qp *qp, uint32_t index, const struct ibv_wc *wc)
-{
-	struct evrdma_error error, *before = NULL;
-	uint32_t behind = (index + qp->config.send_depth - qp->send_tail % qp->config.send_depth) %
-		qp->config.send_depth;
-	uint32_t position = qp->send_tail + behind;
-
-	if (behind >= qp->send_posted - qp->send_tail)
-		return;
-	if (wc->status != IBV_WC_SUCCESS)
-		evr_error_from_wc(&error, wc->status);
-	if (wc->status == IBV_WC_WR_FLUSH_ERR)
-		before = &error;
-	while (comes_later(qp, position))
-		end_send(qp, before);
-	end_send(qp, wc->status == IBV_WC_SUCCESS ? NULL : &error);
-	if (qp->want_writable && evr_qp_send_space(qp) >= qp->config.low_water) {
-		qp->want_writable = false;
-		qp->ops->writable(qp);
-	}
+	evr_qp_received(qp, buf, wc);
+	evr_recvq_recycle(&qp->recvq, buf);
 }
 
 /* --- completions ---------------------------------------------------------------------------- */
 
-static void report_status(struct evr_qp *qp, const struct ibv_wc *wc)
+void evr_qp_report_status(struct evr_qp *qp, const struct ibv_wc *wc)
 {
 	struct evrdma_error error;
 
@@ -494,27 +370,28 @@ static void report_status(struct evr_qp *qp, const struct ibv_wc *wc)
 	qp->ops->failed(qp, &error);
 }
 
-void evr_qp_complete(struct evrdma_base *base, const struct ibv_wc *wc)
+static void complete(struct evr_work_owner *owner, uint32_t index, const struct ibv_wc *wc)
 {
-	struct evr_qp *qp = evr_idmap_find(&base->qp_numbers, (uint32_t)(wc->wr_id >> 32));
-	uint32_t index = (uint32_t)wc->wr_id;
+	struct evr_qp *qp = of_owner(owner);
 
-	if (!qp)
-		return;
-	if (index & RECV_BIT)
-		complete_recv(qp, index & ~RECV_BIT, wc);
+	if (index & EVR_WR_RECV)
+		complete_recv(qp, index & ~EVR_WR_RECV, wc);
 	else
-		complete_send(qp, index, wc);
-	report_status(qp, wc);
-	if (qp->in_error && evr_qp_is_drained(qp))
+		evr_sends_complete(qp, index, wc);
+	evr_qp_report_status(qp, wc);
+	if (qp->in_error && nothing_posted(qp))
 		qp->ops->drained(qp);
 }
 
 void evr_qp_reap(struct evr_qp *qp)
 {
-	if (qp->cq)
-		evr_cq_drain(qp->cq);
+	if (qp->send_cq)
+		evr_cq_drain(qp->send_cq);
+	if (qp->recv_cq && qp->recv_cq != qp->send_cq)
+		evr_cq_drain(qp->recv_cq);
 }
+
+/* --- posting -------------------------------------------------------------------------------- */
 
 void evr_qp_hold_sends(struct evr_qp *qp)
 {
@@ -526,44 +403,22 @@ void evr_qp_release_sends(struct evr_qp *qp)
 	if (!qp->sends_held)
 		return;
 	qp->sends_held = false;
-	set_unposted(qp, true);
+	evr_base_queue_post(qp->base, &qp->post);
 }
 
-static void post(struct evr_qp *qp)
+static void post(struct evr_task *task)
 {
+	struct evr_qp *qp = evr_container_of(task, struct evr_qp, post);
 	struct evrdma_error error;
-	int ret = post_recvs(qp);
+	int ret;
 
-	if (!ret && !qp->sends_held)
-		ret = post_sends(qp);
+	if (!qp->qp || qp->in_error)
+		return;
+	ret = evr_recvq_post(&qp->recvq);
+	if (!ret)
+		ret = evr_sends_post(qp);
 	if (!ret)
 		return;
 	evr_error_set(&error, -ret, EVRDMA_STEP_TRANSFER);
 	qp->ops->failed(qp, &error);
-}
-
-void evr_qp_post_all(struct evrdma_base *base)
-{
-	struct evr_qp *qp;
-
-	while ((qp = TAILQ_FIRST(&base->unposted_qps))) {
-		set_unposted(qp, false);
-		if (qp->qp && !qp->in_error)
-			post(qp);
-	}
-}
-
-void evr_qp_cancel(struct evr_qp *qp)
-{
-	struct evrdma_recv recv = { .err = ECANCELED, .wc_status = IBV_WC_WR_FLUSH_ERR };
-	struct evrdma_error error;
-	uint32_t i;
-
-	evr_error_set(&error, ECANCELED, EVRDMA_STEP_TRANSFER);
-	while (qp->send_tail != qp->send_head)
-		end_send(qp, &error);
-	qp->new_count = 0;
-	for (i = 0; i < qp->config.recv_depth; i++)
-		if (qp->recvs[i])
-			evrdma_buf_unref(end_recv(qp, i, &recv));
 }

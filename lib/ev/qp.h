@@ -10,32 +10,47 @@
 #ifndef EVR_EV_QP_H
 #define EVR_EV_QP_H
 
+#include <event2/event_struct.h>
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ev/pool.h"
-#include "util/list.h"
+#include "ev/recvq.h"
+#include "ev/srq.h"
+#include "ev/task.h"
+#include "ev/work.h"
 
 #include <evrdma/conn.h>
 #include <evrdma/error.h>
 
 struct evrdma_base;
+struct evrdma_domain;
 struct evr_cmid;
 struct evr_cq;
 struct evr_device;
 struct evr_qp;
 
-/* A send. Whoever submits fills it; the ring keeps a copy. */
+/* One piece of work for the send queue. Whoever submits fills it; the ring keeps a copy. */
 struct evr_send {
-	struct evrdma_buf *buf;
-	uint32_t len;
-	uint32_t lkey;
+	enum ibv_wr_opcode opcode;
+	unsigned flags; /* IBV_SEND_FENCE, IBV_SEND_INLINE */
 	uint32_t imm;
-	bool has_imm;
-	struct ibv_ah *ah; /* datagrams */
-	uint32_t remote_qpn;
-	uint32_t remote_qkey;
+	union {
+		struct {
+			uint64_t remote_addr;
+			uint64_t compare_add;
+			uint64_t swap;
+			uint32_t rkey;
+		} rdma;
+		struct {
+			struct ibv_ah *ah;
+			uint32_t remote_qpn;
+			uint32_t remote_qkey;
+		} ud;
+	} wr;
+	struct evrdma_buf *buf; /* the first one, or NULL; set by evr_qp_submit_send() */
+	unsigned seg_count;	/* set by evr_qp_submit_send() */
+	int kind;		/* of cb, the submitter's own affair */
 	void *cookie;
 	void (*cb)(void);
 	void *arg;
@@ -59,44 +74,50 @@ struct evr_qp_ops {
 struct evr_qp_config {
 	enum ibv_qp_type type;
 	uint32_t send_depth;
+	uint32_t send_queue; /* how many more may wait for their turn */
+	uint32_t max_segs;   /* buffers in one send */
+	uint32_t inline_bytes;
 	uint32_t recv_depth;
 	uint32_t low_water;
 	uint32_t create_flags;
 	uint32_t header_bytes; /* in front of each received message */
 	struct evrdma_pool *recv_pool;
+	struct evrdma_srq *srq; /* in place of recv_depth and recv_pool */
+	struct evrdma_domain *domain;
 };
 
 struct evr_qp {
+	struct evr_work_owner owner;
 	struct evrdma_base *base;
 	const struct evr_qp_ops *ops;
 	struct evr_qp_config config;
 
 	struct evr_device *device;
-	struct evr_cq *cq;
+	struct evr_pd *pd;
+	struct evr_cq *send_cq;
+	struct evr_cq *recv_cq;
+	struct evr_srq *srq;
 	struct ibv_qp *qp; /* NULL while there is none */
-	uint32_t number;   /* in the upper half of every wr_id; another one for each verbs QP */
 
 	struct evr_send *sends; /* a ring; head, posted and tail count up and wrap */
+	struct ibv_sge *sges;	/* of each send, max_segs */
+	struct evrdma_buf **bufs;
+	unsigned char *inline_data; /* of each send, inline_bytes */
+	uint32_t capacity;  /* sends taken at once: posted, or waiting */
+	uint32_t ring_mask;
 	uint32_t send_head;
 	uint32_t send_posted;
 	uint32_t send_tail;
 	bool want_writable;
 	bool sends_held; /* taken, but not posted before evr_qp_release_sends() */
 
-	struct evrdma_buf **recvs; /* by slot; NULL when it is free */
-	uint32_t *free_slots;
-	uint32_t free_count;
-	uint32_t *new_slots; /* submitted, not posted */
-	uint32_t new_count;
-	uint32_t recv_posted;
+	struct evr_recvq recvq;
+	struct evr_task post; /* at the end of a turn */
 
-	TAILQ_ENTRY(evr_qp) unposted_link;
-	bool unposted;
-	struct evr_pool_waiter pool_waiter;
+	struct event drain_timer;
+	bool drain_over;
 	bool in_error;
 };
-
-TAILQ_HEAD(evr_qp_list, evr_qp);
 
 int evr_qp_init(struct evr_qp *qp, struct evrdma_base *base, const struct evr_qp_config *config,
 	const struct evr_qp_ops *ops);
@@ -109,32 +130,43 @@ bool evr_qp_is_iwarp(const struct evr_qp *qp);
 int evr_qp_bind(struct evr_qp *qp, struct evr_cmid *cmid);
 /* Destroys the verbs QP, if there is one; what was posted becomes work to post again. Slow. */
 void evr_qp_unbind(struct evr_qp *qp, struct evr_cmid *cmid);
+/* The same, then all that was submitted ends with ECANCELED. */
+void evr_qp_destroy(struct evr_qp *qp, struct evr_cmid *cmid);
 /* Lets the device go. Slow when it is removed. */
 void evr_qp_put_device(struct evr_qp *qp);
 
 /* Moves the verbs QP to the error state, so that what is posted is flushed. */
 void evr_qp_set_error(struct evr_qp *qp);
+/* Somebody else did. */
+void evr_qp_in_error(struct evr_qp *qp);
 /*
- * Nothing is posted that would still be flushed. What iWARP devices have in the receive queue they
- * may keep for ever: it is taken back with the verbs QP.
+ * Waits, timeout_ms at most, until nothing is posted that would still be flushed: what iWARP devices
+ * have in the receive queue they may keep for ever, and what is in a shared one is not ours. drained
+ * is called when evr_qp_is_drained() is worth another look.
  */
-bool evr_qp_is_drained(const struct evr_qp *qp);
-/* Ends all that was submitted with ECANCELED. Only without a verbs QP. */
-void evr_qp_cancel(struct evr_qp *qp);
+void evr_qp_start_drain(struct evr_qp *qp, int timeout_ms);
+bool evr_qp_is_drained(struct evr_qp *qp);
 
-/* 0, -EAGAIN, or -errno of a registration. The send's lkey is filled in here. */
-int evr_qp_submit_send(struct evr_qp *qp, struct evr_send *send);
+/*
+ * Takes work of n segments, or of inline bytes. 0; -EAGAIN when the queue is full; -EINVAL for more
+ * segments than max_segs or one that is not inside its buffer; -EMSGSIZE for more inline bytes than
+ * there are; -EOPNOTSUPP when the device has no such work; -errno of a registration.
+ */
+int evr_qp_submit_send(struct evr_qp *qp, const struct evr_send *send,
+	const struct evrdma_seg *segs, unsigned n);
+int evr_qp_submit_inline(
+	struct evr_qp *qp, const struct evr_send *send, const void *data, size_t len);
 void evr_qp_hold_sends(struct evr_qp *qp);
 void evr_qp_release_sends(struct evr_qp *qp);
 uint32_t evr_qp_send_space(const struct evr_qp *qp);
 /* 0, or -EAGAIN. */
 int evr_qp_submit_recv(struct evr_qp *qp, struct evrdma_buf *buf);
 
-void evr_qp_complete(struct evrdma_base *base, const struct ibv_wc *wc);
 /* Takes what is complete already, before an event that comes after it is told. */
 void evr_qp_reap(struct evr_qp *qp);
 
-/* Posts what was submitted in this turn. */
-void evr_qp_post_all(struct evrdma_base *base);
+/* Tells what a receive brought, and what its status means for the QP. */
+void evr_qp_report_status(struct evr_qp *qp, const struct ibv_wc *wc);
+void evr_qp_received(struct evr_qp *qp, struct evrdma_buf *buf, const struct ibv_wc *wc);
 
 #endif

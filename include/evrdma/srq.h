@@ -1,0 +1,37 @@
+/* evrdma_srq: receive buffers that many connections share. */
+#ifndef EVRDMA_SRQ_H
+#define EVRDMA_SRQ_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct evrdma_base;
+struct evrdma_pool;
+struct evrdma_srq;
+
+/*
+ * Keeps depth buffers of the pool posted for all connections and endpoints that name it in their
+ * options, in place of buffers for each: a server's memory then follows its traffic, not the number
+ * of its connections. 1 to 65536; a device's limit shows when the first connection is made
+ * (EINVAL or ENOMEM with EVRDMA_STEP_DEVICE). A peer that finds no buffer waits and tries again, as
+ * its RNR retry count says.
+ *
+ * Returns NULL and sets errno: EINVAL (no pool, or depth out of range), ENOMEM. Since 0.1.
+ */
+struct evrdma_srq *evrdma_srq_new(
+	struct evrdma_base *base, struct evrdma_pool *pool, uint32_t depth);
+
+/*
+ * Gives it up: it goes with the last connection that uses it. Those still there when the base is
+ * closed go with it. NULL is fine. Since 0.1.
+ */
+void evrdma_srq_free(struct evrdma_srq *srq);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,45 @@
+/*
+ * Protection domains: what the peers of one can reach is nothing of another's. A base has one on
+ * each device, and one more for each evrdma_domain that is used there. It stays as long as the
+ * device does, or its evrdma_domain.
+ */
+#ifndef EVR_EV_PD_H
+#define EVR_EV_PD_H
+
+#include <infiniband/verbs.h>
+
+#include "ev/region.h"
+#include "util/list.h"
+
+#include <evrdma/domain.h>
+
+struct evr_device;
+
+struct evr_pd {
+	TAILQ_ENTRY(evr_pd) link;
+	struct evr_device *device;
+	struct evrdma_domain *domain; /* NULL: the one of all who have none */
+	struct ibv_pd *pd;
+	struct evr_mr_list mrs;
+};
+
+TAILQ_HEAD(evr_pd_list, evr_pd);
+
+struct evrdma_domain {
+	TAILQ_ENTRY(evrdma_domain) link;
+	struct evrdma_base *base; /* NULL once the base is gone */
+	unsigned users;           /* the owner, and every object that names it */
+};
+
+TAILQ_HEAD(evr_domain_list, evrdma_domain);
+
+/* Finds or makes it; slow when it is made. 0 or -errno. */
+int evr_pd_get(struct evr_device *device, struct evrdma_domain *domain, struct evr_pd **pd);
+void evr_pd_release_all(struct evr_device *device);
+
+/* NULL is fine for both. */
+struct evrdma_domain *evr_domain_ref(struct evrdma_domain *domain);
+void evr_domain_unref(struct evrdma_domain *domain);
+void evr_domain_release_all(struct evrdma_base *base);
+
+#endif

@@ -1,0 +1,78 @@
+#include "ev/region.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "ev/error.h"
+#include "ev/pd.h"
+
+void evr_region_init(struct evr_region *region, void *addr, size_t bytes, int access)
+{
+	region->addr = addr;
+	region->bytes = bytes;
+	region->access = access;
+	TAILQ_INIT(&region->mrs);
+}
+
+static void drop(struct evr_region *region, struct evr_mr *mr)
+{
+	ibv_dereg_mr(mr->mr);
+	TAILQ_REMOVE(&mr->pd->mrs, mr, pd_link);
+	TAILQ_REMOVE(&region->mrs, mr, region_link);
+	free(mr);
+}
+
+void evr_region_fini(struct evr_region *region)
+{
+	struct evr_mr *mr;
+
+	while ((mr = TAILQ_FIRST(&region->mrs)))
+		drop(region, mr);
+}
+
+static int add(struct evr_region *region, struct evr_pd *pd, struct evr_mr **added)
+{
+	struct evr_mr *mr = calloc(1, sizeof(*mr));
+	int ret;
+
+	if (!mr)
+		return -ENOMEM;
+	errno = 0;
+	mr->mr = ibv_reg_mr(pd->pd, region->addr, region->bytes, (unsigned int)region->access);
+	if (!mr->mr) {
+		ret = evr_verbs_error();
+		free(mr);
+		return ret;
+	}
+	mr->pd = pd;
+	mr->region = region;
+	TAILQ_INSERT_TAIL(&pd->mrs, mr, pd_link);
+	TAILQ_INSERT_TAIL(&region->mrs, mr, region_link);
+	*added = mr;
+	return 0;
+}
+
+int evr_region_get_mr(struct evr_region *region, struct evr_pd *pd, const struct ibv_mr **found)
+{
+	struct evr_mr *mr;
+	int ret;
+
+	TAILQ_FOREACH (mr, &region->mrs, region_link)
+		if (mr->pd == pd)
+			break;
+	if (!mr) {
+		ret = add(region, pd, &mr);
+		if (ret)
+			return ret;
+	}
+	*found = mr->mr;
+	return 0;
+}
+
+void evr_region_forget_pd(struct evr_pd *pd)
+{
+	struct evr_mr *mr;
+
+	while ((mr = TAILQ_FIRST(&pd->mrs)))
+		drop(mr->region, mr);
+}

@@ -1,0 +1,39 @@
+/* Memory that devices may use: where it is registered, and with which rights. */
+#ifndef EVR_EV_REGION_H
+#define EVR_EV_REGION_H
+
+#include <infiniband/verbs.h>
+#include <stddef.h>
+
+#include "util/list.h"
+
+struct evr_pd;
+struct evr_region;
+
+/* One region in one protection domain. */
+struct evr_mr {
+	TAILQ_ENTRY(evr_mr) pd_link;
+	TAILQ_ENTRY(evr_mr) region_link;
+	struct evr_pd *pd;
+	struct evr_region *region;
+	struct ibv_mr *mr;
+};
+
+TAILQ_HEAD(evr_mr_list, evr_mr);
+
+struct evr_region {
+	void *addr;
+	size_t bytes;
+	int access; /* enum ibv_access_flags */
+	struct evr_mr_list mrs;
+};
+
+void evr_region_init(struct evr_region *region, void *addr, size_t bytes, int access);
+/* Ends all its registrations. Slow when there are some. */
+void evr_region_fini(struct evr_region *region);
+/* Its registration in a protection domain, made the first time, which is slow. 0 or -errno. */
+int evr_region_get_mr(struct evr_region *region, struct evr_pd *pd, const struct ibv_mr **mr);
+/* Ends all registrations in a protection domain. */
+void evr_region_forget_pd(struct evr_pd *pd);
+
+#endif

@@ -1,0 +1,225 @@
+#include "ev/srq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "ev/base.h"
+#include "ev/error.h"
+
+/* --- completions ---------------------------------------------------------------------------- */
+
+static void *key_of(uint32_t qp_number)
+{
+	return (void *)((uintptr_t)qp_number + 1);
+}
+
+static void complete(struct evr_work_owner *owner, uint32_t index, const struct ibv_wc *wc)
+{
+	struct evr_srq *srq = evr_container_of(owner, struct evr_srq, owner);
+	struct evr_qp *qp = evr_ptrmap_find(&srq->qps, key_of(wc->qp_num));
+	struct evrdma_buf *buf = evr_recvq_complete(&srq->recvq, index & ~EVR_WR_RECV);
+
+	if (!buf)
+		return;
+	if (qp)
+		evr_qp_received(qp, buf, wc);
+	evr_recvq_recycle(&srq->recvq, buf);
+	if (qp)
+		evr_qp_report_status(qp, wc);
+}
+
+/* --- on a protection domain ----------------------------------------------------------------- */
+
+static struct evr_srq *of_recvq(struct evr_recvq *recvq)
+{
+	return evr_container_of(recvq, struct evr_srq, recvq);
+}
+
+static int post_recv(struct evr_recvq *recvq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	return ibv_post_srq_recv(of_recvq(recvq)->srq, wr, bad);
+}
+
+static void recvq_unposted(struct evr_recvq *recvq)
+{
+	struct evr_srq *srq = of_recvq(recvq);
+
+	evr_base_queue_post(srq->of->base, &srq->post);
+}
+
+static const struct evr_recvq_ops recvq_ops = { .post = post_recv, .unposted = recvq_unposted };
+
+/* What cannot be posted now is tried again with the next buffer that comes back. */
+static void post(struct evr_task *task)
+{
+	evr_recvq_post(&evr_container_of(task, struct evr_srq, post)->recvq);
+}
+
+static int create(struct evr_srq *srq)
+{
+	struct ibv_srq_init_attr attr = {
+		.attr = { .max_wr = srq->of->depth, .max_sge = 1 },
+	};
+
+	errno = 0;
+	srq->srq = ibv_create_srq(srq->pd->pd, &attr);
+	return srq->srq ? 0 : evr_verbs_error();
+}
+
+static void destroy(struct evr_srq *srq)
+{
+	struct evrdma_base *base = srq->of->base;
+	struct evrdma_buf *buf;
+
+	TAILQ_REMOVE(&srq->of->on_pds, srq, link);
+	evr_base_cancel_post(base, &srq->post);
+	evr_cq_drain(srq->cq);
+	if (srq->srq)
+		ibv_destroy_srq(srq->srq);
+	evr_idmap_remove(&base->work_owners, srq->owner.number);
+	evr_cq_unreserve(srq->cq, srq->of->depth);
+	evr_recvq_close(&srq->recvq);
+	while ((buf = evr_recvq_take_any(&srq->recvq)))
+		evrdma_buf_unref(buf);
+	evr_recvq_fini(&srq->recvq);
+	evr_ptrmap_fini(&srq->qps);
+	free(srq);
+}
+
+static int init(struct evr_srq *srq, struct evrdma_srq *of, struct evr_pd *pd)
+{
+	struct evrdma_base *base = of->base;
+	int ret = evr_recvq_init(&srq->recvq, of->depth, of->pool, &recvq_ops);
+
+	if (ret)
+		return ret;
+	ret = evr_cq_reserve(pd->device, of->depth, &srq->cq);
+	if (ret)
+		goto fini_recvq;
+	ret = evr_idmap_add(&base->work_owners, &srq->owner, &srq->owner.number);
+	if (ret)
+		goto unreserve;
+	srq->of = of;
+	srq->pd = pd;
+	srq->owner.complete = complete;
+	srq->post.run = post;
+	evr_ptrmap_init(&srq->qps);
+	TAILQ_INSERT_TAIL(&of->on_pds, srq, link);
+	return 0;
+unreserve:
+	evr_cq_unreserve(srq->cq, of->depth);
+fini_recvq:
+	evr_recvq_fini(&srq->recvq);
+	return ret;
+}
+
+static int make(struct evrdma_srq *of, struct evr_pd *pd, struct evr_srq **made)
+{
+	struct evr_srq *srq = calloc(1, sizeof(*srq));
+	int ret = srq ? init(srq, of, pd) : -ENOMEM;
+
+	if (ret) {
+		free(srq);
+		return ret;
+	}
+	ret = create(srq);
+	if (!ret)
+		ret = evr_recvq_open(&srq->recvq, pd, srq->owner.number);
+	if (ret)
+		destroy(srq);
+	else
+		*made = srq;
+	return ret;
+}
+
+int evr_srq_get(struct evrdma_srq *srq, struct evr_pd *pd, struct evr_srq **found)
+{
+	struct evr_srq *on_pd;
+
+	TAILQ_FOREACH (on_pd, &srq->on_pds, link)
+		if (on_pd->pd == pd) {
+			*found = on_pd;
+			return 0;
+		}
+	return make(srq, pd, found);
+}
+
+int evr_srq_attach(struct evr_srq *srq, struct evr_qp *qp)
+{
+	return evr_ptrmap_add(&srq->qps, key_of(qp->qp->qp_num), qp);
+}
+
+void evr_srq_detach(struct evr_srq *srq, struct evr_qp *qp)
+{
+	evr_ptrmap_remove(&srq->qps, key_of(qp->qp->qp_num));
+}
+
+void evr_srq_forget_pd(struct evr_pd *pd)
+{
+	struct evrdma_srq *srq;
+	struct evr_srq *on_pd, *next;
+
+	TAILQ_FOREACH (srq, &pd->device->base->srqs, link)
+		TAILQ_FOREACH_SAFE (on_pd, &srq->on_pds, link, next)
+			if (on_pd->pd == pd)
+				destroy(on_pd);
+}
+
+/* --- the object ----------------------------------------------------------------------------- */
+
+struct evrdma_srq *evrdma_srq_new(struct evrdma_base *base, struct evrdma_pool *pool, uint32_t depth)
+{
+	struct evrdma_srq *srq;
+
+	if (!pool || !depth || depth > 65536) {
+		errno = EINVAL;
+		return NULL;
+	}
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return NULL;
+	srq->base = base;
+	srq->pool = pool;
+	srq->depth = depth;
+	srq->users = 1;
+	TAILQ_INIT(&srq->on_pds);
+	evr_pool_ref(pool);
+	TAILQ_INSERT_TAIL(&base->srqs, srq, link);
+	return srq;
+}
+
+static void leave_base(struct evrdma_srq *srq)
+{
+	struct evr_srq *on_pd;
+
+	while ((on_pd = TAILQ_FIRST(&srq->on_pds)))
+		destroy(on_pd);
+	TAILQ_REMOVE(&srq->base->srqs, srq, link);
+	evr_pool_unref(srq->pool);
+	free(srq);
+}
+
+void evr_srq_ref(struct evrdma_srq *srq)
+{
+	if (srq)
+		srq->users++;
+}
+
+void evr_srq_unref(struct evrdma_srq *srq)
+{
+	if (srq && !--srq->users)
+		leave_base(srq);
+}
+
+void evrdma_srq_free(struct evrdma_srq *srq)
+{
+	evr_srq_unref(srq);
+}
+
+void evr_srq_release_all(struct evrdma_base *base)
+{
+	struct evrdma_srq *srq;
+
+	while ((srq = TAILQ_FIRST(&base->srqs)))
+		leave_base(srq);
+}
