@@ -14,7 +14,9 @@ EVR_CONFORM_SOURCES = \
 	t/conform/option.c \
 	t/conform/removal.c \
 	t/conform/scale.c \
-	t/conform/transfer.c
+	t/conform/share.c \
+	t/conform/transfer.c \
+	t/conform/work.c
 EVR_CONFORM_LIBS = libevr_util.la $(VERBS_LIBS) $(LIBEVENT_LIBS) $(CHECK_LIBS)
 
 check_PROGRAMS += t/conform/device

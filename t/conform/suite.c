@@ -6,6 +6,8 @@ static TCase *(*const cases[])(void) = {
 	removal_case,
 	handover_case,
 	transfer_case,
+	work_case,
+	share_case,
 	connect_case,
 	listener_case,
 	base_case,

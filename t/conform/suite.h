@@ -9,6 +9,8 @@ TCase *scale_case(void);
 TCase *removal_case(void);
 TCase *handover_case(void);
 TCase *transfer_case(void);
+TCase *work_case(void);
+TCase *share_case(void);
 TCase *connect_case(void);
 TCase *listener_case(void);
 TCase *base_case(void);

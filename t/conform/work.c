@@ -1,0 +1,484 @@
+/* What a connection carries beside plain messages: remote memory, atomics, vectors, inline data. */
+#include "conform/suite.h"
+#include "conform/world.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MEMORY = 8192, SEGS = 3, INLINE = 32, DEPTH = 4, QUEUE = 12 };
+
+/* Memory that the server exposes, the client's own, and what came of the client's work. */
+struct far {
+	unsigned char *memory;
+	struct evrdma_buf *exposed;
+	struct evrdma_remote remote;
+	struct evrdma_buf *local;
+	unsigned done, failed, cleaned;
+	int error;
+	struct evrdma_recv got;
+	unsigned char message[256];
+	unsigned received;
+};
+
+static void count_done(struct evrdma_conn *conn, const struct evrdma_error *error, void *arg)
+{
+	struct far *far = arg;
+
+	far->done++;
+	if (error) {
+		far->failed++;
+		far->error = error->err;
+	}
+}
+
+static void count_cleaned(void *data, size_t size, void *arg)
+{
+	struct far *far = arg;
+
+	ck_assert_ptr_eq(data, far->memory);
+	ck_assert_uint_eq(size, MEMORY);
+	far->cleaned++;
+}
+
+static void keep_message(struct side *side, const struct evrdma_recv *recv)
+{
+	struct far *far = side->world->tag;
+
+	if (side->is_client || recv->err)
+		return;
+	far->got = *recv;
+	far->received++;
+	if (recv->len && recv->len <= sizeof(far->message))
+		memcpy(far->message, recv->data, recv->len);
+}
+
+static void fill(unsigned char *to, size_t len, unsigned char first)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		to[i] = (unsigned char)(first + i * 7 + (i >> 8));
+}
+
+static struct world *far_start(struct far *far)
+{
+	const unsigned all = EVRDMA_BUF_OPT_REMOTE_READ | EVRDMA_BUF_OPT_REMOTE_WRITE |
+		EVRDMA_BUF_OPT_REMOTE_ATOMIC;
+	struct world *w = world_new();
+
+	*far = (struct far){ 0 };
+	w->tag = far;
+	w->on_recv = keep_message;
+	w->options.send_segs = SEGS;
+	w->options.inline_bytes = INLINE;
+	world_connect_pair(w);
+	ck_assert_int_eq(posix_memalign((void **)&far->memory, 4096, MEMORY), 0);
+	memset(far->memory, 0, MEMORY);
+	far->exposed = evrdma_buf_new_reference(far->memory, MEMORY, all, count_cleaned, far);
+	ck_assert_ptr_nonnull(far->exposed);
+	ck_assert_int_eq(
+		evrdma_conn_expose(w->server->conn, far->exposed, &far->remote), 0);
+	far->local = evrdma_pool_get(w->pool);
+	return w;
+}
+
+static void far_end(struct world *w, struct far *far)
+{
+	evrdma_buf_unref(far->local);
+	evrdma_buf_unref(far->exposed);
+	world_free(w);
+	ck_assert_uint_eq(far->cleaned, 1);
+	free(far->memory);
+}
+
+static struct evrdma_remote far_at(const struct far *far, size_t offset)
+{
+	return (struct evrdma_remote){ far->remote.addr + offset, far->remote.key };
+}
+
+static int submit(struct world *w, const struct evrdma_work *work)
+{
+	return evrdma_conn_submit(w->client->conn, work, count_done, w->tag);
+}
+
+static unsigned wanted;
+
+static bool enough_done(struct world *w)
+{
+	return ((struct far *)w->tag)->done >= wanted;
+}
+
+static bool enough_received(struct world *w)
+{
+	return ((struct far *)w->tag)->received >= wanted;
+}
+
+static void wait_done(struct world *w, unsigned n)
+{
+	wanted = n;
+	world_run_until(w, enough_done, 10000);
+}
+
+static void wait_received(struct world *w, unsigned n)
+{
+	wanted = n;
+	world_run_until(w, enough_received, 10000);
+}
+
+/* --- remote memory -------------------------------------------------------------------------- */
+
+START_TEST(a_vector_is_written_to_the_peer_and_read_back)
+{
+	struct far far;
+	struct world *w = far_start(&far);
+	struct evrdma_buf *back = evrdma_pool_get(w->pool);
+	unsigned char *local = evrdma_buf_data(far.local);
+	const struct evrdma_seg out[SEGS] = { { far.local, 0, 100 }, { far.local, 500, 1 },
+		{ far.local, 1000, 900 } };
+	const struct evrdma_seg in[] = { { back, 10, 1001 } };
+	struct evrdma_work work = { .op = EVRDMA_OP_WRITE, .segs = out, .seg_count = SEGS,
+		.remote = far_at(&far, 64) };
+
+	fill(local, 2000, 3);
+	ck_assert_int_eq(submit(w, &work), 0);
+	wait_done(w, 1);
+	work = (struct evrdma_work){
+		.op = EVRDMA_OP_READ, .segs = in, .seg_count = 1, .remote = far_at(&far, 64)
+	};
+	ck_assert_int_eq(submit(w, &work), 0);
+	wait_done(w, 2);
+	ck_assert_uint_eq(far.failed, 0);
+	ck_assert_mem_eq(far.memory + 64, local, 100);
+	ck_assert_mem_eq(far.memory + 164, local + 500, 1);
+	ck_assert_mem_eq(far.memory + 165, local + 1000, 900);
+	ck_assert_mem_eq((unsigned char *)evrdma_buf_data(back) + 10, far.memory + 64, 1001);
+	ck_assert_uint_eq(far.memory[63] | far.memory[1065], 0);
+	evrdma_buf_unref(back);
+	far_end(w, &far);
+}
+END_TEST
+
+START_TEST(a_write_with_immediate_data_tells_the_peer_how_much_was_written)
+{
+	struct far far;
+	struct world *w = far_start(&far);
+	const struct evrdma_seg seg = { far.local, 0, 4000 };
+	const struct evrdma_work work = { .op = EVRDMA_OP_WRITE, .flags = EVRDMA_WORK_OPT_IMM,
+		.segs = &seg, .seg_count = 1, .imm = 0x01020304, .remote = far_at(&far, 0) };
+
+	if (place.is_iwarp) {
+		ck_assert_int_eq(submit(w, &work), -EOPNOTSUPP);
+	} else {
+		fill(evrdma_buf_data(far.local), 4000, 9);
+		ck_assert_int_eq(submit(w, &work), 0);
+		wait_received(w, 1);
+		ck_assert(far.got.has_imm && far.got.imm == 0x01020304);
+		ck_assert_uint_eq(far.got.written, 4000);
+		ck_assert_uint_eq(far.got.len, 0);
+		ck_assert_mem_eq(far.memory, evrdma_buf_data(far.local), 4000);
+	}
+	far_end(w, &far);
+}
+END_TEST
+
+static uint64_t counter_of(const struct far *far)
+{
+	uint64_t value;
+
+	memcpy(&value, far->memory + 8, sizeof(value));
+	return value;
+}
+
+START_TEST(atomics_change_the_peer_and_give_what_was_there)
+{
+	struct far far;
+	struct world *w = far_start(&far);
+	uint64_t *local = evrdma_buf_data(far.local);
+	const struct evrdma_seg segs[] = { { far.local, 0, 8 }, { far.local, 8, 8 },
+		{ far.local, 16, 8 } };
+	struct evrdma_work work = { .op = EVRDMA_OP_FETCH_ADD, .segs = &segs[0], .seg_count = 1,
+		.remote = far_at(&far, 8), .compare_add = 5 };
+
+	if (place.is_iwarp) {
+		ck_assert_int_eq(submit(w, &work), -EOPNOTSUPP);
+		far_end(w, &far);
+		return;
+	}
+	ck_assert_int_eq(submit(w, &work), 0);
+	work.op = EVRDMA_OP_COMPARE_SWAP;
+	work.swap = 70;
+	work.segs = &segs[1];
+	ck_assert_int_eq(submit(w, &work), 0);
+	work.swap = 90;
+	work.segs = &segs[2];
+	ck_assert_int_eq(submit(w, &work), 0);
+	wait_done(w, 3);
+	ck_assert_uint_eq(far.failed, 0);
+	ck_assert_uint_eq(local[0], 0);
+	ck_assert_uint_eq(local[1], 5);
+	ck_assert_uint_eq(local[2], 70);
+	ck_assert_uint_eq(counter_of(&far), 70);
+	far_end(w, &far);
+}
+END_TEST
+
+START_TEST(what_follows_a_fence_sees_what_was_read)
+{
+	struct far far;
+	struct world *w = far_start(&far);
+	const struct evrdma_seg seg = { far.local, 0, 200 };
+	struct evrdma_work work = { .op = EVRDMA_OP_READ, .segs = &seg, .seg_count = 1,
+		.remote = far_at(&far, 0) };
+
+	fill(far.memory, 200, 40);
+	ck_assert_int_eq(submit(w, &work), 0);
+	work.op = EVRDMA_OP_SEND;
+	work.flags = EVRDMA_WORK_OPT_FENCE;
+	ck_assert_int_eq(submit(w, &work), 0);
+	wait_received(w, 1);
+	ck_assert_uint_eq(far.got.len, 200);
+	ck_assert_mem_eq(far.message, far.memory, 200);
+	wait_done(w, 2);
+	far_end(w, &far);
+}
+END_TEST
+
+START_TEST(a_key_opens_no_more_than_its_memory)
+{
+	struct far far;
+	struct world *w = far_start(&far);
+	const struct evrdma_seg seg = { far.local, 0, 100 };
+	const struct evrdma_work work = { .op = EVRDMA_OP_WRITE, .segs = &seg, .seg_count = 1,
+		.remote = far_at(&far, MEMORY - 50) };
+
+	ck_assert_int_eq(submit(w, &work), 0);
+	world_run_until(w, world_none_live, 20000);
+	ck_assert_uint_eq(far.memory[MEMORY - 50], 0);
+	far_end(w, &far);
+}
+END_TEST
+
+START_TEST(only_what_was_made_for_peers_is_exposed)
+{
+	struct far far;
+	struct world *w = far_start(&far);
+	struct evrdma_remote remote;
+	struct evrdma_conn *fresh = world_side_new(w, true)->conn;
+	unsigned char own[64];
+	struct evrdma_buf *buf = evrdma_buf_new_reference(own, sizeof(own), 0, NULL, NULL);
+
+	ck_assert_int_eq(evrdma_conn_expose(w->server->conn, far.local, &remote), -EACCES);
+	ck_assert_int_eq(evrdma_conn_expose(w->server->conn, buf, &remote), -EACCES);
+	ck_assert_int_eq(evrdma_conn_expose(fresh, far.exposed, &remote), -ENOTCONN);
+	ck_assert(!evrdma_buf_new_reference(NULL, 1, 0, NULL, NULL) && errno == EINVAL);
+	ck_assert(!evrdma_buf_new_reference(own, 0, 0, NULL, NULL) && errno == EINVAL);
+	ck_assert(!evrdma_buf_new_reference(own, 1, 0x8000, NULL, NULL) && errno == EINVAL);
+	evrdma_buf_unref(buf);
+	far_end(w, &far);
+}
+END_TEST
+
+START_TEST(the_users_memory_is_his_again_after_the_last_completion)
+{
+	struct far far;
+	struct world *w = far_start(&far);
+	const struct evrdma_seg seg = { far.exposed, 100, 150 };
+	const struct evrdma_work work = { .op = EVRDMA_OP_SEND, .segs = &seg, .seg_count = 1 };
+
+	fill(far.memory, MEMORY, 1);
+	ck_assert_int_eq(submit(w, &work), 0);
+	evrdma_buf_unref(far.exposed);
+	far.exposed = NULL;
+	ck_assert_uint_eq(far.cleaned, 0);
+	wait_done(w, 1);
+	ck_assert_uint_eq(far.cleaned, 1);
+	wait_received(w, 1);
+	ck_assert_mem_eq(far.message, far.memory + 100, 150);
+	far_end(w, &far);
+}
+END_TEST
+
+/* --- messages ------------------------------------------------------------------------------- */
+
+START_TEST(a_vector_arrives_as_one_message_with_its_immediate_data)
+{
+	struct far far;
+	struct world *w = far_start(&far);
+	unsigned char *local = evrdma_buf_data(far.local);
+	const struct evrdma_seg segs[SEGS] = { { far.local, 50, 5 }, { far.local, 0, 50 },
+		{ far.local, 200, 20 } };
+	const struct evrdma_work work = { .op = EVRDMA_OP_SEND,
+		.flags = place.is_iwarp ? 0 : EVRDMA_WORK_OPT_IMM, .segs = segs, .seg_count = SEGS,
+		.imm = 77 };
+
+	fill(local, 300, 5);
+	ck_assert_int_eq(submit(w, &work), 0);
+	wait_received(w, 1);
+	ck_assert_uint_eq(far.got.len, 75);
+	ck_assert_int_eq(far.got.has_imm, !place.is_iwarp);
+	ck_assert_uint_eq(far.got.imm, place.is_iwarp ? 0 : 77);
+	ck_assert_mem_eq(far.message, local + 50, 5);
+	ck_assert_mem_eq(far.message + 5, local, 50);
+	ck_assert_mem_eq(far.message + 55, local + 200, 20);
+	wait_done(w, 1);
+	far_end(w, &far);
+}
+END_TEST
+
+START_TEST(inline_data_is_copied_at_once)
+{
+	struct far far;
+	struct world *w = far_start(&far);
+	char text[] = "in line with the request";
+	struct evrdma_work work = {
+		.op = EVRDMA_OP_SEND, .inline_data = text, .inline_len = sizeof(text)
+	};
+
+	ck_assert_int_eq(submit(w, &work), 0);
+	memset(text, 'x', sizeof(text));
+	wait_received(w, 1);
+	ck_assert_str_eq((char *)far.message, "in line with the request");
+	work.inline_len = INLINE + 1;
+	ck_assert_int_eq(submit(w, &work), -EMSGSIZE);
+	wait_done(w, 1);
+	far_end(w, &far);
+}
+END_TEST
+
+START_TEST(work_that_makes_no_sense_is_refused)
+{
+	struct far far;
+	struct world *w = far_start(&far);
+	const struct evrdma_seg seg = { far.local, 0, 8 };
+	const struct evrdma_seg beyond = { far.local, 4090, 8 };
+	const struct evrdma_seg nothing = { NULL, 0, 8 };
+	const struct evrdma_seg many[SEGS + 1] = { seg, seg, seg, seg };
+	const struct evrdma_seg word = { far.local, 0, 4 };
+	const struct evrdma_work refused[] = {
+		{ .op = (enum evrdma_op)99, .segs = &seg, .seg_count = 1 },
+		{ .op = EVRDMA_OP_SEND, .flags = 0x100, .segs = &seg, .seg_count = 1 },
+		{ .op = EVRDMA_OP_SEND, .segs = &beyond, .seg_count = 1 },
+		{ .op = EVRDMA_OP_SEND, .segs = &nothing, .seg_count = 1 },
+		{ .op = EVRDMA_OP_SEND, .segs = NULL, .seg_count = 1 },
+		{ .op = EVRDMA_OP_SEND, .segs = many, .seg_count = SEGS + 1 },
+		{ .op = EVRDMA_OP_SEND, .segs = &seg, .seg_count = 1, .inline_data = "a",
+			.inline_len = 1 },
+		{ .op = EVRDMA_OP_READ, .inline_data = "a", .inline_len = 1 },
+		{ .op = EVRDMA_OP_READ, .flags = EVRDMA_WORK_OPT_IMM, .segs = &seg,
+			.seg_count = 1 },
+		{ .op = EVRDMA_OP_FETCH_ADD, .segs = many, .seg_count = 2 },
+		{ .op = EVRDMA_OP_FETCH_ADD, .segs = &word, .seg_count = 1 },
+		{ .op = EVRDMA_OP_COMPARE_SWAP, .segs = &seg, .seg_count = 1,
+			.remote = { .addr = 4 } },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		ck_assert_msg(submit(w, &refused[i]) == -EINVAL, "work %zu was taken", i);
+	ck_assert_uint_eq(far.done, 0);
+	far_end(w, &far);
+}
+END_TEST
+
+/* --- the queue ------------------------------------------------------------------------------ */
+
+static void check_order(struct side *side, const struct evrdma_recv *recv)
+{
+	struct far *far = side->world->tag;
+
+	if (recv->err)
+		return;
+	ck_assert_uint_eq(recv->len, sizeof(far->received));
+	ck_assert_mem_eq(recv->data, &far->received, sizeof(far->received));
+	far->received++;
+}
+
+static void count_writable(
+	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+	struct far *far = side->world->tag;
+
+	far->cleaned += event == EVRDMA_CONN_WRITABLE;
+	side_close_if_down(side, event);
+}
+
+START_TEST(sends_wait_in_order_up_to_the_limit)
+{
+	struct far far = { 0 };
+	struct world *w = world_new();
+	unsigned i;
+
+	w->tag = &far;
+	w->on_recv = check_order;
+	w->on_event = count_writable;
+	w->options.send_depth = DEPTH;
+	w->options.send_queue = QUEUE;
+	w->options.inline_bytes = INLINE;
+	world_connect_pair(w);
+	for (i = 0; i <= DEPTH + QUEUE; i++) {
+		const struct evrdma_work work = {
+			.op = EVRDMA_OP_SEND, .inline_data = &i, .inline_len = sizeof(i)
+		};
+
+		ck_assert_uint_eq(
+			evrdma_conn_send_space(w->client->conn), (unsigned)(DEPTH + QUEUE) - i);
+		ck_assert_int_eq(submit(w, &work), i < DEPTH + QUEUE ? 0 : -EAGAIN);
+	}
+	wait_done(w, DEPTH + QUEUE);
+	wait_received(w, DEPTH + QUEUE);
+	ck_assert_uint_eq(far.failed, 0);
+	ck_assert_uint_eq(far.cleaned, 1);
+	ck_assert_uint_eq(evrdma_conn_send_space(w->client->conn), DEPTH + QUEUE);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(what_waits_is_cancelled_with_the_connection)
+{
+	struct far far = { 0 };
+	struct world *w = world_new();
+	unsigned i;
+
+	w->tag = &far;
+	w->options.send_depth = 1;
+	w->options.send_queue = QUEUE;
+	world_connect_pair(w);
+	far.local = evrdma_pool_get(w->pool);
+	for (i = 0; i < QUEUE; i++) {
+		const struct evrdma_seg seg = { far.local, 0, 64 };
+		const struct evrdma_work work = {
+			.op = EVRDMA_OP_SEND, .segs = &seg, .seg_count = 1
+		};
+
+		ck_assert_int_eq(submit(w, &work), 0);
+	}
+	evrdma_buf_unref(far.local);
+	evrdma_conn_close(w->client->conn);
+	world_run_until(w, world_none_live, 20000);
+	ck_assert_uint_eq(far.done, QUEUE);
+	ck_assert(!far.failed || far.error == ECANCELED);
+	world_free(w);
+}
+END_TEST
+
+TCase *work_case(void)
+{
+	TCase *tc = tcase_create("work");
+
+	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, a_vector_is_written_to_the_peer_and_read_back);
+	tcase_add_test(tc, a_write_with_immediate_data_tells_the_peer_how_much_was_written);
+	tcase_add_test(tc, atomics_change_the_peer_and_give_what_was_there);
+	tcase_add_test(tc, what_follows_a_fence_sees_what_was_read);
+	tcase_add_test(tc, a_key_opens_no_more_than_its_memory);
+	tcase_add_test(tc, only_what_was_made_for_peers_is_exposed);
+	tcase_add_test(tc, the_users_memory_is_his_again_after_the_last_completion);
+	tcase_add_test(tc, a_vector_arrives_as_one_message_with_its_immediate_data);
+	tcase_add_test(tc, inline_data_is_copied_at_once);
+	tcase_add_test(tc, work_that_makes_no_sense_is_refused);
+	tcase_add_test(tc, sends_wait_in_order_up_to_the_limit);
+	tcase_add_test(tc, what_waits_is_cancelled_with_the_connection);
+	return tc;
+}
