@@ -5,10 +5,13 @@ dist_man_MANS += \
 	man/evrdma_buf.3 \
 	man/evrdma_conn.3 \
 	man/evrdma_dgram.3 \
+	man/evrdma_domain.3 \
 	man/evrdma_error.3 \
 	man/evrdma_id.3 \
 	man/evrdma_listener.3 \
-	man/evrdma_mcast.3
+	man/evrdma_mcast.3 \
+	man/evrdma_srq.3 \
+	man/evrdma_work.3
 
 # The tools install their pages there, under other names.
 man1dir = $(mandir)/man1
@@ -29,6 +32,7 @@ EVR_BUF_ALIASES = \
 	man/evrdma_pool_free.3 \
 	man/evrdma_pool_get.3 \
 	man/evrdma_pool_buf_size.3 \
+	man/evrdma_buf_new_reference.3 \
 	man/evrdma_buf_ref.3 \
 	man/evrdma_buf_unref.3 \
 	man/evrdma_buf_data.3 \
@@ -63,6 +67,9 @@ EVR_DGRAM_ALIASES = \
 	man/evrdma_dgram_send.3 \
 	man/evrdma_dgram_close.3 \
 	man/evrdma_dgram_get_cm_id.3
+EVR_DOMAIN_ALIASES = \
+	man/evrdma_domain_new.3 \
+	man/evrdma_domain_free.3
 EVR_ERROR_ALIASES = \
 	man/evrdma_error_text.3 \
 	man/evrdma_step_text.3
@@ -105,15 +112,24 @@ EVR_MCAST_ALIASES = \
 	man/evrdma_mcast_get_qp_num.3 \
 	man/evrdma_mcast_get_qkey.3 \
 	man/evrdma_mcast_get_addr.3
+EVR_SRQ_ALIASES = \
+	man/evrdma_srq_new.3 \
+	man/evrdma_srq_free.3
+EVR_WORK_ALIASES = \
+	man/evrdma_conn_submit.3 \
+	man/evrdma_conn_expose.3
 
 EVR_ALIASES = $(EVR_BASE_ALIASES) \
 	$(EVR_BUF_ALIASES) \
 	$(EVR_CONN_ALIASES) \
 	$(EVR_DGRAM_ALIASES) \
+	$(EVR_DOMAIN_ALIASES) \
 	$(EVR_ERROR_ALIASES) \
 	$(EVR_ID_ALIASES) \
 	$(EVR_LISTENER_ALIASES) \
-	$(EVR_MCAST_ALIASES)
+	$(EVR_MCAST_ALIASES) \
+	$(EVR_SRQ_ALIASES) \
+	$(EVR_WORK_ALIASES)
 nodist_man_MANS = $(EVR_ALIASES)
 CLEANFILES += $(EVR_ALIASES)
 
@@ -125,6 +141,8 @@ $(EVR_CONN_ALIASES):
 	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_conn.3" >$@
 $(EVR_DGRAM_ALIASES):
 	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_dgram.3" >$@
+$(EVR_DOMAIN_ALIASES):
+	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_domain.3" >$@
 $(EVR_ERROR_ALIASES):
 	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_error.3" >$@
 $(EVR_ID_ALIASES):
@@ -133,5 +151,9 @@ $(EVR_LISTENER_ALIASES):
 	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_listener.3" >$@
 $(EVR_MCAST_ALIASES):
 	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_mcast.3" >$@
+$(EVR_SRQ_ALIASES):
+	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_srq.3" >$@
+$(EVR_WORK_ALIASES):
+	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_work.3" >$@
 
 include man/cm.mk

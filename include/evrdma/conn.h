@@ -36,7 +36,7 @@ struct evrdma_conn_options {
 	int drain_timeout_ms;          /* 1000: how long to wait for flushed work at the end */
 	uint32_t send_depth;           /* 64: sends under way at once */
 	uint32_t send_queue;           /* 0: how many more sends wait, in order, for their turn */
-	uint32_t send_segs;            /* 1: segments in one send, limited by the device (max_sge) */
+	uint32_t send_segs;            /* 1: segments in one send, no more than the device can */
 	uint32_t inline_bytes;         /* 0: inline data of one send, limited by the device */
 	uint32_t recv_depth;           /* 64: receive buffers posted at once */
 	uint32_t low_water;            /* 0: WRITABLE comes when this many sends are free again;

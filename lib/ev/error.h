@@ -15,7 +15,7 @@ void evr_error_from_event(
 	struct evrdma_error *error, const struct rdma_cm_event *event, enum evrdma_step step);
 void evr_error_from_wc(struct evrdma_error *error, enum ibv_wc_status status);
 
-/* What a verb that gave NULL failed with, as -errno. They set errno then, mostly: clear it before. */
+/* What a verb that gave NULL failed with, as -errno. errno is to be cleared before the verb. */
 int evr_verbs_error(void);
 
 /* Our -errno for one from the CM or verbs. */

@@ -28,7 +28,7 @@ TAILQ_HEAD(evr_pd_list, evr_pd);
 struct evrdma_domain {
 	TAILQ_ENTRY(evrdma_domain) link;
 	struct evrdma_base *base; /* NULL once the base is gone */
-	unsigned users;           /* the owner, and every object that names it */
+	unsigned users;		  /* the owner, and every object that names it */
 };
 
 TAILQ_HEAD(evr_domain_list, evrdma_domain);

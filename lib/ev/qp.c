@@ -72,8 +72,7 @@ int evr_qp_init(struct evr_qp *qp, struct evrdma_base *base, const struct evr_qp
 	ret = evr_sends_init(qp);
 	if (ret)
 		return ret;
-	ret = evr_recvq_init(
-		&qp->recvq, qp->config.recv_depth, qp->config.recv_pool, &recvq_ops);
+	ret = evr_recvq_init(&qp->recvq, qp->config.recv_depth, qp->config.recv_pool, &recvq_ops);
 	if (ret) {
 		evr_sends_fini(qp);
 		return ret;

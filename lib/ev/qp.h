@@ -140,9 +140,9 @@ void evr_qp_set_error(struct evr_qp *qp);
 /* Somebody else did. */
 void evr_qp_in_error(struct evr_qp *qp);
 /*
- * Waits, timeout_ms at most, until nothing is posted that would still be flushed: what iWARP devices
- * have in the receive queue they may keep for ever, and what is in a shared one is not ours. drained
- * is called when evr_qp_is_drained() is worth another look.
+ * Waits, timeout_ms at most, until nothing is posted that would still be flushed: what iWARP
+ * devices have in the receive queue they may keep for ever, and what is in a shared one is not
+ * ours. drained is called when evr_qp_is_drained() is worth another look.
  */
 void evr_qp_start_drain(struct evr_qp *qp, int timeout_ms);
 bool evr_qp_is_drained(struct evr_qp *qp);

@@ -11,7 +11,7 @@
 #include "ev/qp_send.h"
 
 enum {
-	CHAIN = 32,       /* work requests given to the device in one call */
+	CHAIN = 32,	  /* work requests given to the device in one call */
 	SIGNAL_EVERY = 16 /* sends per signalled completion; the last of a chain always is */
 };
 
@@ -115,8 +115,8 @@ static void take(struct evr_qp *qp, const struct evr_send *send, unsigned n)
 	evr_base_queue_post(qp->base, &qp->post);
 }
 
-int evr_qp_submit_send(struct evr_qp *qp, const struct evr_send *send,
-	const struct evrdma_seg *segs, unsigned n)
+int evr_qp_submit_send(
+	struct evr_qp *qp, const struct evr_send *send, const struct evrdma_seg *segs, unsigned n)
 {
 	struct evrdma_buf **bufs = bufs_at(qp, qp->send_head);
 	unsigned i;
@@ -145,7 +145,9 @@ int evr_qp_submit_inline(
 		return ret;
 	if (len > qp->config.inline_bytes)
 		return -EMSGSIZE;
-	to = len ? &qp->inline_data[(size_t)(qp->send_head & qp->ring_mask) * qp->config.inline_bytes] : NULL;
+	to = len ? &qp->inline_data[(size_t)(qp->send_head & qp->ring_mask) *
+				    qp->config.inline_bytes]
+		 : NULL;
 	if (len)
 		memcpy(to, data, len);
 	*sges_at(qp, qp->send_head) =
@@ -245,7 +247,8 @@ static void end_send(struct evr_qp *qp, const struct evrdma_error *error)
 	struct evrdma_buf **bufs = bufs_at(qp, position);
 	unsigned i;
 
-	/* The slot is another's once the callback submits: the buffers are let go of before, but one. */
+	/* The slot is another's once the callback submits: the buffers are let go of before, but
+	 * one. */
 	for (i = 1; i < send.seg_count; i++)
 		evrdma_buf_unref(bufs[i]);
 	qp->ops->sent(qp, &send, error);

@@ -144,8 +144,11 @@ static int post_chain(struct evr_recvq *recvq, uint32_t n)
 		ret = evr_buf_lkey(buf, recvq->pd, &sges[i].lkey);
 		if (ret)
 			return ret;
-		wrs[i] = (struct ibv_recv_wr){ .wr_id = evr_wr_id(recvq->number, EVR_WR_RECV | slots[i]),
-			.sg_list = &sges[i], .num_sge = 1, .next = i + 1 < n ? &wrs[i + 1] : NULL };
+		wrs[i] = (struct ibv_recv_wr){ .wr_id = evr_wr_id(
+						       recvq->number, EVR_WR_RECV | slots[i]),
+			.sg_list = &sges[i],
+			.num_sge = 1,
+			.next = i + 1 < n ? &wrs[i + 1] : NULL };
 	}
 	ret = recvq->ops->post(recvq, wrs, &bad);
 	done = ret && bad ? (uint32_t)(bad - wrs) : n;

@@ -43,7 +43,8 @@ int evr_recvq_init(struct evr_recvq *recvq, uint32_t depth, struct evrdma_pool *
 /* Everything must be taken. */
 void evr_recvq_fini(struct evr_recvq *recvq);
 
-/* There is a verbs queue now: fills it from the pool and posts. 0 or -errno; then it is not open. */
+/* There is a verbs queue now: fills it from the pool and posts. 0 or -errno; then it is not open.
+ */
 int evr_recvq_open(struct evr_recvq *recvq, struct evr_pd *pd, uint32_t number);
 /* No more is posted. */
 void evr_recvq_stop(struct evr_recvq *recvq);

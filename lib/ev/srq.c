@@ -167,7 +167,8 @@ void evr_srq_forget_pd(struct evr_pd *pd)
 
 /* --- the object ----------------------------------------------------------------------------- */
 
-struct evrdma_srq *evrdma_srq_new(struct evrdma_base *base, struct evrdma_pool *pool, uint32_t depth)
+struct evrdma_srq *evrdma_srq_new(
+	struct evrdma_base *base, struct evrdma_pool *pool, uint32_t depth)
 {
 	struct evrdma_srq *srq;
 

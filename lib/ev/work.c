@@ -46,7 +46,7 @@ static bool is_valid(const struct evrdma_work *work)
 	if (!is_atomic(work))
 		return true;
 	return work->seg_count == 1 && work->segs->len == ATOMIC_BYTES &&
-		!(work->remote.addr % ATOMIC_BYTES);
+	       !(work->remote.addr % ATOMIC_BYTES);
 }
 
 int evr_work_to_send(const struct evrdma_work *work, struct evr_send *send)

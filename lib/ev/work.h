@@ -16,7 +16,8 @@ struct evr_send;
 #define EVR_WR_RECV UINT32_C(0x80000000)
 
 struct evr_work_owner {
-	uint32_t number; /* another one for each verbs object, so that nothing late finds its successor */
+	uint32_t number; /* another one for each verbs object, so that nothing late finds its
+			    successor */
 	void (*complete)(struct evr_work_owner *owner, uint32_t index, const struct ibv_wc *wc);
 };
 

@@ -43,7 +43,8 @@ static bool all_received(struct world *w)
 		while (shared->sent[i] < EACH && evrdma_conn_send_space(shared->clients[i])) {
 			unsigned message[2] = { i, shared->sent[i]++ };
 			const struct evrdma_work work = { .op = EVRDMA_OP_SEND,
-				.inline_data = message, .inline_len = sizeof(message) };
+				.inline_data = message,
+				.inline_len = sizeof(message) };
 
 			ck_assert_int_eq(
 				evrdma_conn_submit(shared->clients[i], &work, NULL, NULL), 0);

@@ -64,7 +64,7 @@ static void fill(unsigned char *to, size_t len, unsigned char first)
 static struct world *far_start(struct far *far)
 {
 	const unsigned all = EVRDMA_BUF_OPT_REMOTE_READ | EVRDMA_BUF_OPT_REMOTE_WRITE |
-		EVRDMA_BUF_OPT_REMOTE_ATOMIC;
+			     EVRDMA_BUF_OPT_REMOTE_ATOMIC;
 	struct world *w = world_new();
 
 	*far = (struct far){ 0 };
@@ -77,8 +77,7 @@ static struct world *far_start(struct far *far)
 	memset(far->memory, 0, MEMORY);
 	far->exposed = evrdma_buf_new_reference(far->memory, MEMORY, all, count_cleaned, far);
 	ck_assert_ptr_nonnull(far->exposed);
-	ck_assert_int_eq(
-		evrdma_conn_expose(w->server->conn, far->exposed, &far->remote), 0);
+	ck_assert_int_eq(evrdma_conn_expose(w->server->conn, far->exposed, &far->remote), 0);
 	far->local = evrdma_pool_get(w->pool);
 	return w;
 }
@@ -137,8 +136,9 @@ START_TEST(a_vector_is_written_to_the_peer_and_read_back)
 	const struct evrdma_seg out[SEGS] = { { far.local, 0, 100 }, { far.local, 500, 1 },
 		{ far.local, 1000, 900 } };
 	const struct evrdma_seg in[] = { { back, 10, 1001 } };
-	struct evrdma_work work = { .op = EVRDMA_OP_WRITE, .segs = out, .seg_count = SEGS,
-		.remote = far_at(&far, 64) };
+	struct evrdma_work work = {
+		.op = EVRDMA_OP_WRITE, .segs = out, .seg_count = SEGS, .remote = far_at(&far, 64)
+	};
 
 	fill(local, 2000, 3);
 	ck_assert_int_eq(submit(w, &work), 0);
@@ -164,8 +164,12 @@ START_TEST(a_write_with_immediate_data_tells_the_peer_how_much_was_written)
 	struct far far;
 	struct world *w = far_start(&far);
 	const struct evrdma_seg seg = { far.local, 0, 4000 };
-	const struct evrdma_work work = { .op = EVRDMA_OP_WRITE, .flags = EVRDMA_WORK_OPT_IMM,
-		.segs = &seg, .seg_count = 1, .imm = 0x01020304, .remote = far_at(&far, 0) };
+	const struct evrdma_work work = { .op = EVRDMA_OP_WRITE,
+		.flags = EVRDMA_WORK_OPT_IMM,
+		.segs = &seg,
+		.seg_count = 1,
+		.imm = 0x01020304,
+		.remote = far_at(&far, 0) };
 
 	if (place.is_iwarp) {
 		ck_assert_int_eq(submit(w, &work), -EOPNOTSUPP);
@@ -197,8 +201,11 @@ START_TEST(atomics_change_the_peer_and_give_what_was_there)
 	uint64_t *local = evrdma_buf_data(far.local);
 	const struct evrdma_seg segs[] = { { far.local, 0, 8 }, { far.local, 8, 8 },
 		{ far.local, 16, 8 } };
-	struct evrdma_work work = { .op = EVRDMA_OP_FETCH_ADD, .segs = &segs[0], .seg_count = 1,
-		.remote = far_at(&far, 8), .compare_add = 5 };
+	struct evrdma_work work = { .op = EVRDMA_OP_FETCH_ADD,
+		.segs = &segs[0],
+		.seg_count = 1,
+		.remote = far_at(&far, 8),
+		.compare_add = 5 };
 
 	if (place.is_iwarp) {
 		ck_assert_int_eq(submit(w, &work), -EOPNOTSUPP);
@@ -228,8 +235,9 @@ START_TEST(what_follows_a_fence_sees_what_was_read)
 	struct far far;
 	struct world *w = far_start(&far);
 	const struct evrdma_seg seg = { far.local, 0, 200 };
-	struct evrdma_work work = { .op = EVRDMA_OP_READ, .segs = &seg, .seg_count = 1,
-		.remote = far_at(&far, 0) };
+	struct evrdma_work work = {
+		.op = EVRDMA_OP_READ, .segs = &seg, .seg_count = 1, .remote = far_at(&far, 0)
+	};
 
 	fill(far.memory, 200, 40);
 	ck_assert_int_eq(submit(w, &work), 0);
@@ -249,7 +257,9 @@ START_TEST(a_key_opens_no_more_than_its_memory)
 	struct far far;
 	struct world *w = far_start(&far);
 	const struct evrdma_seg seg = { far.local, 0, 100 };
-	const struct evrdma_work work = { .op = EVRDMA_OP_WRITE, .segs = &seg, .seg_count = 1,
+	const struct evrdma_work work = { .op = EVRDMA_OP_WRITE,
+		.segs = &seg,
+		.seg_count = 1,
 		.remote = far_at(&far, MEMORY - 50) };
 
 	ck_assert_int_eq(submit(w, &work), 0);
@@ -309,7 +319,9 @@ START_TEST(a_vector_arrives_as_one_message_with_its_immediate_data)
 	const struct evrdma_seg segs[SEGS] = { { far.local, 50, 5 }, { far.local, 0, 50 },
 		{ far.local, 200, 20 } };
 	const struct evrdma_work work = { .op = EVRDMA_OP_SEND,
-		.flags = place.is_iwarp ? 0 : EVRDMA_WORK_OPT_IMM, .segs = segs, .seg_count = SEGS,
+		.flags = place.is_iwarp ? 0 : EVRDMA_WORK_OPT_IMM,
+		.segs = segs,
+		.seg_count = SEGS,
 		.imm = 77 };
 
 	fill(local, 300, 5);
@@ -362,14 +374,21 @@ START_TEST(work_that_makes_no_sense_is_refused)
 		{ .op = EVRDMA_OP_SEND, .segs = &nothing, .seg_count = 1 },
 		{ .op = EVRDMA_OP_SEND, .segs = NULL, .seg_count = 1 },
 		{ .op = EVRDMA_OP_SEND, .segs = many, .seg_count = SEGS + 1 },
-		{ .op = EVRDMA_OP_SEND, .segs = &seg, .seg_count = 1, .inline_data = "a",
+		{ .op = EVRDMA_OP_SEND,
+			.segs = &seg,
+			.seg_count = 1,
+			.inline_data = "a",
 			.inline_len = 1 },
 		{ .op = EVRDMA_OP_READ, .inline_data = "a", .inline_len = 1 },
-		{ .op = EVRDMA_OP_READ, .flags = EVRDMA_WORK_OPT_IMM, .segs = &seg,
+		{ .op = EVRDMA_OP_READ,
+			.flags = EVRDMA_WORK_OPT_IMM,
+			.segs = &seg,
 			.seg_count = 1 },
 		{ .op = EVRDMA_OP_FETCH_ADD, .segs = many, .seg_count = 2 },
 		{ .op = EVRDMA_OP_FETCH_ADD, .segs = &word, .seg_count = 1 },
-		{ .op = EVRDMA_OP_COMPARE_SWAP, .segs = &seg, .seg_count = 1,
+		{ .op = EVRDMA_OP_COMPARE_SWAP,
+			.segs = &seg,
+			.seg_count = 1,
 			.remote = { .addr = 4 } },
 	};
 	size_t i;
