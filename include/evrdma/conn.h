@@ -19,6 +19,7 @@ extern "C" {
 #endif
 
 struct evdns_base;
+struct rdma_addrinfo;
 struct rdma_cm_id;
 struct evrdma_base;
 struct evrdma_conn;
@@ -33,7 +34,13 @@ struct evrdma_srq;
 struct evrdma_conn_options {
 	size_t size;                   /* set by evrdma_conn_options_init() */
 	int connect_timeout_ms;        /* 10000: from the call to ESTABLISHED, names and all */
-	int drain_timeout_ms;          /* 1000: how long to wait for flushed work at the end */
+	int drain_timeout_ms;          /* 1000: how long a disconnect may take, and how long to wait
+	                                  for flushed work at the end */
+	int keepalive_ms;              /* 0: off. Otherwise a peer that was not heard of for so
+	                                  long is asked; when it does not answer for as long again,
+	                                  the connection ends with ETIMEDOUT */
+	int idle_timeout_ms;           /* 0: off. Otherwise a connection without a message either
+	                                  way for so long ends with ETIMEDOUT */
 	uint32_t send_depth;           /* 64: sends under way at once */
 	uint32_t send_queue;           /* 0: how many more sends wait, in order, for their turn */
 	uint32_t send_segs;            /* 1: segments in one send, no more than the device can */
@@ -56,6 +63,13 @@ struct evrdma_conn_options {
 	                                  7 is for ever) */
 	uint8_t responder_resources;   /* 1: RDMA reads of the peer's under way at once */
 	uint8_t initiator_depth;       /* 1: RDMA reads of ours under way at once */
+	const struct sockaddr *src;    /* NULL: any; the address to connect from, where the call
+	                                  has none. Of the addresses of a name, those of its family
+	                                  are tried */
+	const char *device;            /* NULL: any; the RDMA device to connect from, by name */
+	int port_num;                  /* 0: any; the port of that device, 1 to 255 */
+	int gid_index;                 /* -1: any; the entry of the port's GID table whose address
+	                                  is connected from */
 	const void *private_data;      /* NULL: what travels with the connect or the accept; read
 	                                  when evrdma_conn_new() is called */
 	size_t private_data_len;       /* 0: at most 56 bytes with a connect over IPv4 and IPv6, 196
@@ -154,6 +168,14 @@ int evrdma_conn_connect_hostname(struct evrdma_conn *conn, struct evdns_base *ev
 	const char *host, uint16_t port);
 
 /*
+ * The same for the results of rdma_getaddrinfo(), which are copied: each one's source, destination
+ * and connection data, in turn. Results for datagrams are passed over.
+ * Returns as evrdma_conn_connect() does, -EINVAL (no result that a connection can use) and -ENOMEM.
+ * Since 0.1.
+ */
+int evrdma_conn_connect_addrinfo(struct evrdma_conn *conn, const struct rdma_addrinfo *addresses);
+
+/*
  * Accepts a request. conn is new, and on the base that the request is on. The request is gone when
  * 0 is returned. Ends in CONNECTED or ERROR, as a connect does.
  * Returns 0, -EALREADY, -EISCONN, -EPIPE, or -EXDEV when the request is on another base. Since 0.1.
@@ -208,9 +230,10 @@ int evrdma_conn_expose(
 uint32_t evrdma_conn_send_space(const struct evrdma_conn *conn);
 
 /*
- * Ends an established connection in an orderly way: DISCONNECTED follows when the peer has
- * answered, or ERROR with ETIMEDOUT after drain_timeout_ms. Sends under way may be cancelled: wait
- * for them first. Returns 0, or -ENOTCONN. Since 0.1.
+ * Ends an established connection in an orderly way: no send is taken any more, those that were are
+ * waited for, then the peer is told. DISCONNECTED follows when it has answered, or ERROR with
+ * ETIMEDOUT when all that takes longer than drain_timeout_ms. To end it at once, close.
+ * Returns 0, or -ENOTCONN. Since 0.1.
  */
 int evrdma_conn_disconnect(struct evrdma_conn *conn);
 

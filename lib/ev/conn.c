@@ -10,7 +10,7 @@
 #include "util/options.h"
 
 /* What kind of callback a send has. */
-enum { SEND_CB, WORK_CB };
+enum { SEND_CB, WORK_CB, PROBE_CB };
 
 static const struct evrdma_conn_options default_options = {
 	.size = sizeof(struct evrdma_conn_options),
@@ -19,6 +19,7 @@ static const struct evrdma_conn_options default_options = {
 	.send_depth = 64,
 	.send_segs = 1,
 	.recv_depth = 64,
+	.gid_index = -1,
 	.port_space = RDMA_PS_TCP,
 	.tos = -1,
 	.ack_timeout = -1,
@@ -61,7 +62,7 @@ static void fail(struct evrdma_conn *conn, const struct evrdma_error *error)
 		evr_conn_down(conn, EVRDMA_CONN_ERROR, error);
 }
 
-static void fail_errno(struct evrdma_conn *conn, int err, enum evrdma_step step)
+void evr_conn_fail(struct evrdma_conn *conn, int err, enum evrdma_step step)
 {
 	struct evrdma_error error;
 
@@ -94,8 +95,8 @@ static void on_removal(struct evrdma_conn *conn)
 	if (conn->state == EVR_CONN_DOWN)
 		return;
 	/* Another address would lead to no better place in time: this is the end. */
-	conn->target_count = 0;
-	fail_errno(conn, ENODEV, EVRDMA_STEP_REMOVAL);
+	evr_targets_settle(&conn->targets);
+	evr_conn_fail(conn, ENODEV, EVRDMA_STEP_REMOVAL);
 }
 
 static void on_disconnected(struct evrdma_conn *conn)
@@ -104,7 +105,7 @@ static void on_disconnected(struct evrdma_conn *conn)
 		conn->peer_left = !conn->disconnecting;
 		evr_conn_down(conn, EVRDMA_CONN_DISCONNECTED, NULL);
 	} else if (conn->state == EVR_CONN_SETUP) {
-		fail_errno(conn, ECONNRESET, conn->step);
+		evr_conn_fail(conn, ECONNRESET, conn->step);
 	}
 }
 
@@ -130,9 +131,9 @@ static void on_lost(struct evr_cmid *cmid, int err)
 {
 	struct evrdma_conn *conn = evr_container_of(cmid, struct evrdma_conn, cmid);
 
-	conn->target_count = 0;
+	evr_targets_settle(&conn->targets);
 	if (conn->state != EVR_CONN_DOWN)
-		fail_errno(conn, err, conn->step);
+		evr_conn_fail(conn, err, conn->step);
 }
 
 const struct evr_cmid_ops evr_conn_cmid_ops = { .event = on_event, .lost = on_lost };
@@ -144,13 +145,25 @@ static struct evrdma_conn *of_qp(struct evr_qp *qp)
 	return evr_container_of(qp, struct evrdma_conn, qp);
 }
 
+/* All that was sent before the disconnect has arrived. */
+static void disconnect_if_quiet(struct evrdma_conn *conn)
+{
+	if (!conn->disconnecting || conn->state != EVR_CONN_UP || !evr_qp_has_sent_all(&conn->qp))
+		return;
+	conn->next = EVR_CONN_DISCONNECT;
+	evr_obj_work(&conn->obj);
+}
+
 static void on_sent(
 	struct evr_qp *qp, const struct evr_send *send, const struct evrdma_error *error)
 {
 	struct evrdma_conn *conn = of_qp(qp);
 
+	if (!error)
+		evr_conn_heard(conn, send->kind != PROBE_CB);
 	if (conn->end == EVR_CONN_END_START)
 		evr_obj_continue(&conn->obj);
+	disconnect_if_quiet(conn);
 	if (!send->cb)
 		return;
 	if (send->kind == SEND_CB)
@@ -165,8 +178,10 @@ static void on_received(struct evr_qp *qp, const struct evrdma_recv *recv)
 
 	if (conn->state == EVR_CONN_SETUP && !recv->err)
 		evr_conn_established_by_data(conn);
-	if (!recv->err)
+	if (!recv->err) {
 		evr_qp_release_sends(qp);
+		evr_conn_heard(conn, true);
+	}
 	if (conn->recv_cb)
 		conn->recv_cb(conn, recv, conn->arg);
 }
@@ -216,8 +231,8 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
 	struct evrdma_conn *conn = arg;
 
-	conn->target_count = 0;
-	fail_errno(conn, ETIMEDOUT, conn->step);
+	evr_targets_settle(&conn->targets);
+	evr_conn_fail(conn, ETIMEDOUT, conn->step);
 }
 
 static void on_hold_timer(evutil_socket_t fd, short what, void *arg)
@@ -233,7 +248,7 @@ static void on_wait_timer(evutil_socket_t fd, short what, void *arg)
 	struct evrdma_conn *conn = arg;
 
 	if (conn->state == EVR_CONN_UP) {
-		fail_errno(conn, conn->disconnecting ? ETIMEDOUT : ECONNRESET,
+		evr_conn_fail(conn, conn->disconnecting ? ETIMEDOUT : ECONNRESET,
 			conn->disconnecting ? EVRDMA_STEP_DISCONNECT : EVRDMA_STEP_TRANSFER);
 		return;
 	}
@@ -268,6 +283,7 @@ static bool must_settle(const struct evrdma_conn *conn)
 static int end_start(struct evrdma_conn *conn)
 {
 	evr_conn_stop_setup(conn);
+	evr_conn_stop_alive(conn);
 	if (must_settle(conn)) {
 		if (!conn->settling)
 			evr_base_add_timer(&conn->wait_timer, EVR_CONN_SETTLE_MS);
@@ -334,7 +350,8 @@ static void conn_free(struct evr_obj *obj)
 	struct evrdma_conn *conn = evr_container_of(obj, struct evrdma_conn, obj);
 
 	evr_qp_fini(&conn->qp);
-	free(conn->targets);
+	evr_source_fini(&conn->source);
+	evr_targets_fini(&conn->targets);
 	free(conn);
 }
 
@@ -355,13 +372,14 @@ static bool in_range(int value, int low, int high)
 
 static bool options_valid(const struct evrdma_conn_options *o)
 {
-	return o->connect_timeout_ms > 0 && o->drain_timeout_ms > 0 && o->send_depth &&
+	return o->connect_timeout_ms > 0 && o->drain_timeout_ms > 0 && o->keepalive_ms >= 0 &&
+		o->idle_timeout_ms >= 0 && o->send_depth &&
 		o->send_depth <= 65536 && o->send_queue <= 65536 && o->send_segs &&
 		o->send_segs <= 32 && o->inline_bytes <= 4096 && o->recv_depth <= 65536 &&
 		!(o->srq && o->recv_pool) &&
 		o->low_water <= o->send_depth + o->send_queue && in_range(o->tos, -1, 255) &&
 		in_range(o->ack_timeout, -1, 31) && o->retry_count <= 7 &&
-		o->rnr_retry_count <= 7 &&
+		o->rnr_retry_count <= 7 && in_range(o->port_num, 0, 255) && o->gid_index >= -1 &&
 		(o->port_space == RDMA_PS_TCP || o->port_space == RDMA_PS_IB) &&
 		o->private_data_len <= EVR_CONN_PRIVATE_DATA_MAX &&
 		(o->private_data || !o->private_data_len);
@@ -377,6 +395,9 @@ static int load_options(struct evrdma_conn *conn, const struct evrdma_conn_optio
 		memcpy(conn->private_data, conn->options.private_data,
 			conn->options.private_data_len);
 	conn->options.private_data = conn->private_data;
+	if (evr_addr_copy(&conn->src, conn->options.src))
+		return -EINVAL;
+	conn->options.src = NULL;
 	return 0;
 }
 
@@ -400,12 +421,22 @@ static int init(struct evrdma_conn *conn, struct evrdma_base *base,
 		.srq = conn->options.srq,
 		.domain = conn->options.domain,
 	};
-	ret = evr_qp_init(&conn->qp, base, &config, &qp_ops);
+	ret = evr_source_init(&conn->source, conn->options.device, conn->options.port_num,
+		conn->options.gid_index);
+	conn->options.device = NULL;
 	if (ret)
 		return ret;
+	ret = evr_qp_init(&conn->qp, base, &config, &qp_ops);
+	if (ret)
+		goto fini_source;
 	ret = evr_obj_init(&conn->obj, base, &conn_class);
 	if (ret)
-		evr_qp_fini(&conn->qp);
+		goto fini_qp;
+	return 0;
+fini_qp:
+	evr_qp_fini(&conn->qp);
+fini_source:
+	evr_source_fini(&conn->source);
 	return ret;
 }
 
@@ -427,6 +458,7 @@ struct evrdma_conn *evrdma_conn_new(
 	conn->cmid.ops = &evr_conn_cmid_ops;
 	evtimer_assign(&conn->deadline, base->event_base, on_deadline, conn);
 	evtimer_assign(&conn->hold_timer, base->event_base, on_hold_timer, conn);
+	evtimer_assign(&conn->alive_timer, base->event_base, evr_conn_on_alive_timer, conn);
 	evtimer_assign(&conn->wait_timer, base->event_base, on_wait_timer, conn);
 	return conn;
 }
@@ -479,6 +511,17 @@ int evrdma_conn_submit(struct evrdma_conn *conn, const struct evrdma_work *work,
 	return evr_qp_submit_send(&conn->qp, &send, work->segs, work->seg_count);
 }
 
+/* On iWARP a write is done when it left, so only a read asks the peer. */
+int evr_conn_probe(struct evrdma_conn *conn)
+{
+	const struct evr_send send = {
+		.opcode = evr_qp_is_iwarp(&conn->qp) ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
+		.kind = PROBE_CB,
+	};
+
+	return evr_qp_submit_send(&conn->qp, &send, NULL, 0);
+}
+
 int evrdma_conn_expose(
 	struct evrdma_conn *conn, struct evrdma_buf *buf, struct evrdma_remote *remote)
 {
@@ -503,9 +546,8 @@ int evrdma_conn_disconnect(struct evrdma_conn *conn)
 	if (conn->disconnecting)
 		return 0;
 	conn->disconnecting = true;
-	conn->next = EVR_CONN_DISCONNECT;
 	evr_base_add_timer(&conn->wait_timer, conn->options.drain_timeout_ms);
-	evr_obj_work(&conn->obj);
+	disconnect_if_quiet(conn);
 	return 0;
 }
 

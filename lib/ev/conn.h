@@ -18,6 +18,8 @@
 #include "ev/lookup.h"
 #include "ev/obj.h"
 #include "ev/qp.h"
+#include "ev/source.h"
+#include "ev/target.h"
 
 #include <evrdma/conn.h>
 
@@ -73,18 +75,21 @@ struct evrdma_conn {
 	bool passive;
 	bool handshaking; /* the CM was asked to connect or accept: the peer may know of us */
 	bool disconnecting;
+	bool probing; /* the peer was asked whether it is there */
 	bool settled;
 	bool settling;
 	bool peer_left; /* it disconnected, in order: what it acknowledged before is still coming */
 	struct event deadline;
 	struct event hold_timer;
+	struct event alive_timer;
+	uint64_t last_heard_us;
+	uint64_t last_message_us;
 	struct event wait_timer;
 
 	struct evr_lookup *lookup;
+	struct evr_source source;
 	struct sockaddr_storage src;
-	struct sockaddr_storage *targets;
-	size_t target_count;
-	size_t target;
+	struct evr_targets targets;
 
 	uint8_t peer_responder_resources; /* of the request that is accepted */
 	uint8_t peer_initiator_depth;
@@ -103,11 +108,21 @@ void evr_conn_setup_failed(struct evrdma_conn *conn, const struct evrdma_error *
 void evr_conn_established_by_data(struct evrdma_conn *conn);
 void evr_conn_setup_on_event(struct evrdma_conn *conn, const struct rdma_cm_event *event);
 
+/* conn_alive.c: from CONNECTED to the end. */
+void evr_conn_start_alive(struct evrdma_conn *conn);
+void evr_conn_stop_alive(struct evrdma_conn *conn);
+/* Something came from the peer, and whether it was, or answers, a message. */
+void evr_conn_heard(struct evrdma_conn *conn, bool message);
+void evr_conn_on_alive_timer(evutil_socket_t fd, short what, void *arg);
+
 /* conn.c */
 void evr_conn_tell(
 	struct evrdma_conn *conn, enum evrdma_conn_event event, const struct evrdma_error *error);
 void evr_conn_down(
 	struct evrdma_conn *conn, enum evrdma_conn_event event, const struct evrdma_error *error);
+void evr_conn_fail(struct evrdma_conn *conn, int err, enum evrdma_step step);
+/* Asks the peer for nothing but an answer. 0, or why there is no room for it. */
+int evr_conn_probe(struct evrdma_conn *conn);
 void evr_conn_keep_peer_data(struct evrdma_conn *conn, const void *data, size_t len);
 void evr_conn_keep_addresses(struct evrdma_conn *conn);
 

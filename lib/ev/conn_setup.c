@@ -32,10 +32,9 @@ static bool is_retrying(const struct evrdma_conn *conn)
 
 void evr_conn_setup_failed(struct evrdma_conn *conn, const struct evrdma_error *error)
 {
-	if (conn->target_count && is_retrying(conn))
+	if (conn->targets.count && is_retrying(conn))
 		return;
-	if (conn->target + 1 < conn->target_count) {
-		conn->target++;
+	if (evr_targets_next(&conn->targets)) {
 		go_on(conn, EVR_CONN_DROP_QP);
 		return;
 	}
@@ -63,21 +62,38 @@ static int set_option(struct evrdma_conn *conn, int option, int value)
 	return 0;
 }
 
+static struct sockaddr *given(struct sockaddr_storage *addr)
+{
+	return addr->ss_family ? (struct sockaddr *)addr : NULL;
+}
+
+/* An address that the user gave is taken before one of the device that the user named. */
+static int find_source(struct evrdma_conn *conn, struct evr_target *target)
+{
+	if (given(&target->src))
+		return 0;
+	return evr_source_find(
+		&conn->source, conn->obj.base, target->dst.ss_family, &target->src);
+}
+
 static int resolve(struct evrdma_conn *conn)
 {
-	struct sockaddr *src = conn->src.ss_family ? (struct sockaddr *)&conn->src : NULL;
-	struct sockaddr *dst = (struct sockaddr *)&conn->targets[conn->target];
+	struct evr_target *target = evr_targets_get(&conn->targets);
+	int port_space = target->port_space ? target->port_space : conn->options.port_space;
 	int ret;
 
 	conn->step = EVRDMA_STEP_ADDR;
-	ret = evr_cmid_create(
-		&conn->cmid, conn->obj.base, (enum rdma_port_space)conn->options.port_space);
+	ret = find_source(conn, target);
+	if (!ret)
+		ret = evr_cmid_create(
+			&conn->cmid, conn->obj.base, (enum rdma_port_space)port_space);
 	if (ret)
 		return ret;
 	ret = set_option(conn, RDMA_OPTION_ID_ACK_TIMEOUT, conn->options.ack_timeout);
 	if (ret)
 		return ret;
-	if (rdma_resolve_addr(conn->cmid.cm, src, dst, conn->options.connect_timeout_ms))
+	if (rdma_resolve_addr(conn->cmid.cm, given(&target->src), (struct sockaddr *)&target->dst,
+		    conn->options.connect_timeout_ms))
 		return -errno;
 	return 0;
 }
@@ -122,12 +138,35 @@ static void fill_param(const struct evrdma_conn *conn, struct rdma_conn_param *p
 	};
 }
 
+/* The data of the target, then the user's. */
+static int join_private_data(
+	struct evrdma_conn *conn, struct rdma_conn_param *param, unsigned char *joined)
+{
+	const struct evr_target *target = evr_targets_get(&conn->targets);
+
+	if (!target->data_len)
+		return 0;
+	if (target->data_len + param->private_data_len > EVR_CONN_PRIVATE_DATA_MAX)
+		return -EINVAL;
+	memcpy(joined, target->data, target->data_len);
+	if (param->private_data_len)
+		memcpy(joined + target->data_len, param->private_data, param->private_data_len);
+	param->private_data = joined;
+	param->private_data_len = (uint8_t)(param->private_data_len + target->data_len);
+	return 0;
+}
+
 static int connect_to_peer(struct evrdma_conn *conn)
 {
+	unsigned char joined[EVR_CONN_PRIVATE_DATA_MAX];
 	struct rdma_conn_param param;
+	int ret;
 
 	conn->step = EVRDMA_STEP_CONNECT;
 	fill_param(conn, &param);
+	ret = join_private_data(conn, &param, joined);
+	if (ret)
+		return ret;
 	if (rdma_connect(conn->cmid.cm, &param))
 		return -errno;
 	conn->handshaking = true;
@@ -211,8 +250,9 @@ static void hold_sends(struct evrdma_conn *conn)
 static void established(struct evrdma_conn *conn)
 {
 	event_del(&conn->deadline);
-	conn->target_count = 0;
+	evr_targets_settle(&conn->targets);
 	evr_conn_keep_addresses(conn);
+	evr_conn_start_alive(conn);
 	conn->state = EVR_CONN_UP;
 	conn->step = EVRDMA_STEP_TRANSFER;
 	if (conn->passive && evr_qp_is_iwarp(&conn->qp))
@@ -243,8 +283,10 @@ static void refused(struct evrdma_conn *conn, const struct rdma_cm_event *event)
 
 static void address_resolved(struct evrdma_conn *conn)
 {
-	int ret = resolve_route(conn);
+	int ret = -ENODEV;
 
+	if (evr_source_matches(&conn->source, conn->cmid.cm))
+		ret = resolve_route(conn);
 	if (ret)
 		failed_errno(conn, ret);
 }
@@ -298,12 +340,10 @@ static void start(struct evrdma_conn *conn, enum evrdma_step step)
 	evr_base_add_timer(&conn->deadline, conn->options.connect_timeout_ms);
 }
 
-static int alloc_targets(struct evrdma_conn *conn, size_t n)
+static void start_resolving(struct evrdma_conn *conn)
 {
-	free(conn->targets);
-	conn->targets = calloc(n, sizeof(*conn->targets));
-	conn->target_count = 0;
-	return conn->targets ? 0 : -ENOMEM;
+	start(conn, EVRDMA_STEP_ADDR);
+	go_on(conn, EVR_CONN_RESOLVE);
 }
 
 int evrdma_conn_connect(
@@ -311,40 +351,24 @@ int evrdma_conn_connect(
 {
 	int ret = begin(conn);
 
-	if (ret)
-		return ret;
-	if (!dst)
-		return -EINVAL;
-	ret = evr_addr_copy(&conn->src, src);
-	if (ret)
-		return ret;
-	ret = alloc_targets(conn, 1);
-	if (ret)
-		return ret;
-	ret = evr_addr_copy(&conn->targets[0], dst);
-	if (ret)
-		return ret;
-	conn->target_count = 1;
-	start(conn, EVRDMA_STEP_ADDR);
-	go_on(conn, EVR_CONN_RESOLVE);
-	return 0;
+	if (!ret && !dst)
+		ret = -EINVAL;
+	if (!ret)
+		ret = evr_targets_set(&conn->targets, src ? src : given(&conn->src), dst);
+	if (!ret)
+		start_resolving(conn);
+	return ret;
 }
 
-static int keep_addresses(struct evrdma_conn *conn, const struct evutil_addrinfo *addresses)
+int evrdma_conn_connect_addrinfo(struct evrdma_conn *conn, const struct rdma_addrinfo *addresses)
 {
-	const struct evutil_addrinfo *ai;
-	size_t n = 0;
-	int ret;
+	int ret = begin(conn);
 
-	for (ai = addresses; ai; ai = ai->ai_next)
-		n++;
-	ret = alloc_targets(conn, n ? n : 1);
-	if (ret)
-		return ret;
-	for (ai = addresses; ai; ai = ai->ai_next)
-		if (!evr_addr_copy(&conn->targets[conn->target_count], ai->ai_addr))
-			conn->target_count++;
-	return conn->target_count ? 0 : -EAFNOSUPPORT;
+	if (!ret)
+		ret = evr_targets_set_results(&conn->targets, given(&conn->src), addresses);
+	if (!ret)
+		start_resolving(conn);
+	return ret;
 }
 
 static void on_looked_up(int result, struct evutil_addrinfo *addresses, void *arg)
@@ -361,7 +385,7 @@ static void on_looked_up(int result, struct evutil_addrinfo *addresses, void *ar
 		evr_conn_setup_failed(conn, &error);
 		return;
 	}
-	ret = keep_addresses(conn, addresses);
+	ret = evr_targets_set_names(&conn->targets, given(&conn->src), addresses);
 	evutil_freeaddrinfo(addresses);
 	if (ret)
 		failed_errno(conn, ret);

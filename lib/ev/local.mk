@@ -5,7 +5,7 @@ libevr_ev_la_SOURCES = \
 	lib/ev/base.c lib/ev/base.h \
 	lib/ev/buf.c lib/ev/buf.h \
 	lib/ev/cmid.c lib/ev/cmid.h \
-	lib/ev/conn.c lib/ev/conn.h lib/ev/conn_setup.c \
+	lib/ev/conn.c lib/ev/conn.h lib/ev/conn_alive.c lib/ev/conn_setup.c \
 	lib/ev/cq.c lib/ev/cq.h \
 	lib/ev/device.c lib/ev/device.h \
 	lib/ev/dgram.c lib/ev/dgram.h \
@@ -24,6 +24,8 @@ libevr_ev_la_SOURCES = \
 	lib/ev/region.c lib/ev/region.h \
 	lib/ev/request.c lib/ev/request.h \
 	lib/ev/srq.c lib/ev/srq.h \
+	lib/ev/source.c lib/ev/source.h \
+	lib/ev/target.c lib/ev/target.h \
 	lib/ev/task.h \
 	lib/ev/work.c lib/ev/work.h
 libevr_ev_la_LIBADD = libevr_util.la

@@ -159,6 +159,7 @@ int evr_qp_submit_inline(
 void evr_qp_hold_sends(struct evr_qp *qp);
 void evr_qp_release_sends(struct evr_qp *qp);
 uint32_t evr_qp_send_space(const struct evr_qp *qp);
+bool evr_qp_has_sent_all(const struct evr_qp *qp);
 /* 0, or -EAGAIN. */
 int evr_qp_submit_recv(struct evr_qp *qp, struct evrdma_buf *buf);
 

@@ -47,6 +47,11 @@ uint32_t evr_qp_send_space(const struct evr_qp *qp)
 	return qp->capacity - (qp->send_head - qp->send_tail);
 }
 
+bool evr_qp_has_sent_all(const struct evr_qp *qp)
+{
+	return qp->send_head == qp->send_tail;
+}
+
 static struct evr_send *send_at(struct evr_qp *qp, uint32_t position)
 {
 	return &qp->sends[position & qp->ring_mask];

@@ -388,6 +388,27 @@ START_TEST(an_address_handle_outlives_its_group_until_the_last_send)
 }
 END_TEST
 
+/* --- keepalive ------------------------------------------------------------------------------ */
+
+static bool one_is_down(struct world *w)
+{
+	return w->client->down || w->server->down;
+}
+
+START_TEST(a_peer_that_answers_no_keepalive_is_gone)
+{
+	struct world *w = world_in_a_hurry();
+
+	w->options.keepalive_ms = 40;
+	world_connect_pair(w);
+	fake_work_by_hand(true);
+	world_run_until(w, one_is_down, 10000);
+	ck_assert(w->client->error == ETIMEDOUT || w->server->error == ETIMEDOUT);
+	fake_work_by_hand(false);
+	world_free(w);
+}
+END_TEST
+
 TCase *silence_case(void)
 {
 	static const int answers = sizeof(withheld_answers) / sizeof(withheld_answers[0]);
@@ -395,6 +416,7 @@ TCase *silence_case(void)
 
 	tcase_add_checked_fixture(tc, place.start, place.stop);
 	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, a_peer_that_answers_no_keepalive_is_gone);
 	tcase_add_loop_test(
 		tc, the_deadline_ends_a_connect_whose_answer_is_withheld, 0, answers);
 	tcase_add_test(tc, the_deadline_ends_a_connect_to_a_silent_host);

@@ -2,6 +2,7 @@
 EVR_CONFORM_SOURCES = \
 	t/conform/suite.c t/conform/suite.h \
 	t/conform/world.c t/conform/world.h \
+	t/conform/alive.c \
 	t/conform/base.c \
 	t/conform/close.c \
 	t/conform/connect.c \
@@ -15,6 +16,7 @@ EVR_CONFORM_SOURCES = \
 	t/conform/removal.c \
 	t/conform/scale.c \
 	t/conform/share.c \
+	t/conform/source.c \
 	t/conform/transfer.c \
 	t/conform/work.c
 EVR_CONFORM_LIBS = libevr_util.la $(VERBS_LIBS) $(LIBEVENT_LIBS) $(CHECK_LIBS)

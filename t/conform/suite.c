@@ -7,6 +7,8 @@ static TCase *(*const cases[])(void) = {
 	handover_case,
 	transfer_case,
 	work_case,
+	source_case,
+	alive_case,
 	share_case,
 	connect_case,
 	listener_case,

@@ -10,6 +10,8 @@ TCase *removal_case(void);
 TCase *handover_case(void);
 TCase *transfer_case(void);
 TCase *work_case(void);
+TCase *source_case(void);
+TCase *alive_case(void);
 TCase *share_case(void);
 TCase *connect_case(void);
 TCase *listener_case(void);
