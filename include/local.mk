@@ -10,6 +10,7 @@ evinclude_HEADERS = \
 	include/evrdma/id.h \
 	include/evrdma/listener.h \
 	include/evrdma/mcast.h \
+	include/evrdma/peer.h \
 	include/evrdma/srq.h \
 	include/evrdma/work.h
 

@@ -19,6 +19,7 @@ extern "C" {
 #endif
 
 struct evdns_base;
+struct ibv_wc;
 struct rdma_addrinfo;
 struct rdma_cm_id;
 struct evrdma_base;
@@ -118,6 +119,7 @@ struct evrdma_recv {
 	const void *grh;        /* datagrams: the 40 bytes of struct ibv_grh, or NULL */
 	size_t written;         /* no message, but so many bytes that the peer has written, with
 	                           imm, to memory that was exposed to it */
+	const struct ibv_wc *wc; /* all that verbs say of it, or NULL */
 };
 
 /*
@@ -178,7 +180,8 @@ int evrdma_conn_connect_addrinfo(struct evrdma_conn *conn, const struct rdma_add
 /*
  * Accepts a request. conn is new, and on the base that the request is on. The request is gone when
  * 0 is returned. Ends in CONNECTED or ERROR, as a connect does.
- * Returns 0, -EALREADY, -EISCONN, -EPIPE, or -EXDEV when the request is on another base. Since 0.1.
+ * Returns 0, -EALREADY, -EISCONN, -EPIPE, -EINVAL (it is a request for datagrams), or -EXDEV when the
+ * request is on another base. Since 0.1.
  */
 int evrdma_conn_accept(struct evrdma_conn *conn, struct evrdma_request *request);
 

@@ -16,6 +16,8 @@ extern "C" {
 
 struct evrdma_dgram;
 struct evrdma_mcast;
+struct evrdma_peer;
+struct evrdma_request;
 
 /* The bytes in front of every received datagram, which its buffer must have room for. */
 #define EVRDMA_DGRAM_HEADER_BYTES 40
@@ -30,11 +32,15 @@ struct evrdma_dgram_options {
 	int resolve_timeout_ms;        /* 2000: to find the device */
 	int drain_timeout_ms;          /* 1000: how long to wait for flushed work at the end */
 	uint32_t send_depth;           /* 64: sends under way at once */
+	uint32_t send_queue;           /* 0: how many more sends wait, in order, for their turn */
 	uint32_t recv_depth;           /* 64: receive buffers posted at once; 0: it only sends */
 	uint32_t low_water;            /* 0: WRITABLE comes when this many sends are free again;
 	                                  0 is a quarter of send_depth */
 	struct evrdma_pool *recv_pool; /* NULL with recv_depth 0. Otherwise recv_depth buffers of
 	                                  this pool are kept posted, from READY on */
+	struct evrdma_srq *srq;        /* NULL; otherwise in place of recv_depth and recv_pool: the
+	                                  buffers are shared with others */
+	struct evrdma_domain *domain;  /* NULL: the one that all without a domain share */
 	int port_space;                /* RDMA_PS_UDP (0x0111), or RDMA_PS_IPOIB (0x0002) */
 	unsigned flags;                /* EVRDMA_DGRAM_OPT_* */
 };
@@ -100,17 +106,49 @@ uint32_t evrdma_dgram_get_qp_num(const struct evrdma_dgram *dgram);
 /*
  * Sends the first len bytes of buf to a group that was joined on this endpoint, with imm (host
  * order) when that is not NULL. cb may be NULL.
- * Returns 0; -EAGAIN when send_depth sends are under way (WRITABLE follows); -EMSGSIZE when len is
- * more than the MTU or the buffer; -ENOTCONN before the group's JOINED and after its end;
- * -EXDEV for a group of another endpoint. Since 0.1.
+ * Returns 0; -EAGAIN when send_depth sends are under way and send_queue wait (WRITABLE follows);
+ * -EMSGSIZE when len is more than the MTU or the buffer; -ENOTCONN before the group's JOINED and
+ * after its end; -EXDEV for a group of another endpoint. Since 0.1.
  */
 int evrdma_dgram_send(struct evrdma_dgram *dgram, struct evrdma_mcast *group,
 	struct evrdma_buf *buf, size_t len, const uint32_t *imm, evrdma_dgram_send_cb cb,
 	void *arg);
 
+/* The same to a peer that is READY. Since 0.1. */
+int evrdma_dgram_send_to(struct evrdma_dgram *dgram, struct evrdma_peer *peer,
+	struct evrdma_buf *buf, size_t len, const uint32_t *imm, evrdma_dgram_send_cb cb,
+	void *arg);
+
 /*
- * Closes: its groups are left and closed first, each with its CLOSED event, then the endpoint.
- * Legal in every callback; a second call changes nothing. NULL is fine. Since 0.1.
+ * The same to whoever sent a datagram, from the callback that brings it. How to reach him is kept,
+ * so that only the first reply asks the kernel, which may then have to ask for his address.
+ * Returns as above, -EINVAL when recv is no datagram, and what verbs report. Since 0.1.
+ */
+int evrdma_dgram_reply(struct evrdma_dgram *dgram, const struct evrdma_recv *recv,
+	struct evrdma_buf *buf, size_t len, const uint32_t *imm, evrdma_dgram_send_cb cb,
+	void *arg);
+
+/*
+ * The address that a datagram came from, without a port: IPv4 or IPv6, on InfiniBand AF_IB. It is
+ * what the datagram says, and nobody has checked it. 0, or -ENODATA when it says none. Since 0.1.
+ */
+int evrdma_dgram_get_sender(const struct evrdma_dgram *dgram, const struct evrdma_recv *recv,
+	struct sockaddr_storage *addr);
+
+/*
+ * Answers a request of a listener in RDMA_PS_UDP: the peer learns the QP of this endpoint, with up
+ * to 136 bytes of private data, and may send to it. The request is gone when 0 is returned.
+ * evrdma_request_reject() says no.
+ * Returns 0; -ENOTCONN before READY and after the end; -EXDEV for a request on another base or
+ * another device; -EINVAL for too much data, or a request for a connection; -EPIPE; the kernel's
+ * error. Since 0.1.
+ */
+int evrdma_dgram_accept(struct evrdma_dgram *dgram, struct evrdma_request *request,
+	const void *data, size_t len);
+
+/*
+ * Closes: its groups are left and closed first, and its peers, each with its CLOSED event, then the
+ * endpoint. Legal in every callback; a second call changes nothing. NULL is fine. Since 0.1.
  */
 void evrdma_dgram_close(struct evrdma_dgram *dgram);
 

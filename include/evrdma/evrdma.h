@@ -11,6 +11,7 @@
 #include <evrdma/id.h>
 #include <evrdma/listener.h>
 #include <evrdma/mcast.h>
+#include <evrdma/peer.h>
 #include <evrdma/srq.h>
 #include <evrdma/work.h>
 

@@ -24,7 +24,8 @@ struct evrdma_request;
 struct evrdma_listener_options {
 	size_t size;     /* set by evrdma_listener_options_init() */
 	int backlog;     /* 0: the system's limit (net.rdma_ucm.max_backlog) */
-	int port_space;  /* RDMA_PS_TCP (0x0106), or RDMA_PS_IB (0x013f) */
+	int port_space;  /* RDMA_PS_TCP (0x0106), RDMA_PS_IB (0x013f), or for datagrams RDMA_PS_UDP
+	                    (0x0111): its requests are for evrdma_dgram_accept() */
 	int v6_only;     /* 0; 1: an IPv6 wildcard takes no IPv4 */
 	int ack_timeout; /* -1: not set; 0 to 31, for the connections that come of it */
 };

@@ -418,6 +418,8 @@ int evrdma_conn_accept(struct evrdma_conn *conn, struct evrdma_request *request)
 		return -EXDEV;
 	if (request->obj.closing)
 		return -EPIPE;
+	if (request->cmid.cm->qp_type != IBV_QPT_RC)
+		return -EINVAL;
 	conn->passive = true;
 	conn->peer_responder_resources = request->responder_resources;
 	conn->peer_initiator_depth = request->initiator_depth;

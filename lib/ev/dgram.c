@@ -95,6 +95,7 @@ static int find_mtu(struct evrdma_dgram *dgram)
 	if (ret)
 		return -ret;
 	dgram->mtu = (size_t)128 << port.active_mtu;
+	dgram->is_infiniband = port.link_layer == IBV_LINK_LAYER_INFINIBAND;
 	return 0;
 }
 
@@ -181,7 +182,9 @@ static void on_sent(
 {
 	evrdma_dgram_send_cb cb = (evrdma_dgram_send_cb)send->cb;
 
-	evr_mcast_send_over(send->cookie);
+	evr_ah_unref(send->wr.ud.ah);
+	if (send->cookie)
+		evr_dest_send_over(send->cookie);
 	if (cb)
 		cb(of_qp(qp), send->buf, error, send->arg);
 }
@@ -258,18 +261,20 @@ static int end_leave(struct evrdma_dgram *dgram)
 static int end_qp(struct evrdma_dgram *dgram)
 {
 	evr_qp_destroy(&dgram->qp, &dgram->cmid);
-	dgram->end = EVR_DGRAM_END_GROUPS;
+	dgram->end = EVR_DGRAM_END_MEMBERS;
 	return -EAGAIN;
 }
 
-/* The last sends that use their address handles are over. */
-static int end_groups(struct evrdma_dgram *dgram)
+static int end_members(struct evrdma_dgram *dgram)
 {
 	struct evrdma_mcast *group;
+	struct evrdma_peer *peer;
 
 	TAILQ_FOREACH (group, &dgram->groups, link)
 		evr_mcast_end_with_dgram(group);
-	if (!TAILQ_EMPTY(&dgram->groups))
+	TAILQ_FOREACH (peer, &dgram->peers, link)
+		evr_peer_end_with_dgram(peer);
+	if (!TAILQ_EMPTY(&dgram->groups) || !TAILQ_EMPTY(&dgram->peers))
 		return -EINPROGRESS;
 	dgram->end = EVR_DGRAM_END_ID;
 	return -EAGAIN;
@@ -277,6 +282,7 @@ static int end_groups(struct evrdma_dgram *dgram)
 
 static int end_id(struct evrdma_dgram *dgram)
 {
+	evr_ah_cache_clear(&dgram->ahs);
 	evr_qp_put_device(&dgram->qp);
 	evr_cmid_destroy(&dgram->cmid);
 	return 0;
@@ -289,7 +295,7 @@ static int dgram_end(struct evr_obj *obj)
 		[EVR_DGRAM_END_DRAIN] = end_drain,
 		[EVR_DGRAM_END_LEAVE] = end_leave,
 		[EVR_DGRAM_END_QP] = end_qp,
-		[EVR_DGRAM_END_GROUPS] = end_groups,
+		[EVR_DGRAM_END_MEMBERS] = end_members,
 		[EVR_DGRAM_END_ID] = end_id,
 	};
 	struct evrdma_dgram *dgram = evr_container_of(obj, struct evrdma_dgram, obj);
@@ -325,14 +331,24 @@ static const struct evr_obj_class dgram_class = {
 
 /* --- the calls ------------------------------------------------------------------------------ */
 
+static bool has_room(const struct evrdma_pool *pool)
+{
+	return evrdma_pool_buf_size(pool) >= EVRDMA_DGRAM_HEADER_BYTES;
+}
+
+static bool can_receive(const struct evrdma_dgram_options *o)
+{
+	if (o->srq)
+		return !o->recv_pool && has_room(o->srq->pool);
+	return o->recv_depth ? o->recv_pool && has_room(o->recv_pool) : !o->recv_pool;
+}
+
 static bool options_valid(const struct evrdma_dgram_options *o)
 {
 	return o->resolve_timeout_ms > 0 && o->drain_timeout_ms > 0 && o->send_depth &&
-		o->send_depth <= 65536 && o->recv_depth <= 65536 &&
-		o->low_water <= o->send_depth && !(o->flags & ~EVRDMA_DGRAM_OPT_NO_LOOPBACK) &&
-		(!o->recv_depth == !o->recv_pool) &&
-		(!o->recv_pool ||
-			evrdma_pool_buf_size(o->recv_pool) >= EVRDMA_DGRAM_HEADER_BYTES) &&
+		o->send_depth <= 65536 && o->send_queue <= 65536 && o->recv_depth <= 65536 &&
+		o->low_water <= o->send_depth + o->send_queue && !(o->flags & ~EVRDMA_DGRAM_OPT_NO_LOOPBACK) &&
+		can_receive(o) &&
 		(o->port_space == RDMA_PS_UDP || o->port_space == RDMA_PS_IPOIB);
 }
 
@@ -349,6 +365,7 @@ static int init(struct evrdma_dgram *dgram, struct evrdma_base *base,
 	config = (struct evr_qp_config){
 		.type = IBV_QPT_UD,
 		.send_depth = o->send_depth,
+		.send_queue = o->send_queue,
 		.recv_depth = o->recv_depth,
 		.low_water = o->low_water,
 		.create_flags = o->flags & EVRDMA_DGRAM_OPT_NO_LOOPBACK
@@ -356,6 +373,8 @@ static int init(struct evrdma_dgram *dgram, struct evrdma_base *base,
 			: 0,
 		.header_bytes = EVRDMA_DGRAM_HEADER_BYTES,
 		.recv_pool = o->recv_pool,
+		.srq = o->srq,
+		.domain = o->domain,
 	};
 	ret = evr_qp_init(&dgram->qp, base, &config, &qp_ops);
 	if (ret)
@@ -382,7 +401,9 @@ struct evrdma_dgram *evrdma_dgram_new(
 	}
 	dgram->cmid.owner = &dgram->obj;
 	dgram->cmid.ops = &cmid_ops;
+	evr_ah_cache_init(&dgram->ahs);
 	TAILQ_INIT(&dgram->groups);
+	TAILQ_INIT(&dgram->peers);
 	return dgram;
 }
 
@@ -423,32 +444,6 @@ size_t evrdma_dgram_get_mtu(const struct evrdma_dgram *dgram)
 uint32_t evrdma_dgram_get_qp_num(const struct evrdma_dgram *dgram)
 {
 	return dgram->qp.qp ? dgram->qp.qp->qp_num : 0;
-}
-
-int evrdma_dgram_send(struct evrdma_dgram *dgram, struct evrdma_mcast *group,
-	struct evrdma_buf *buf, size_t len, const uint32_t *imm, evrdma_dgram_send_cb cb, void *arg)
-{
-	const struct evrdma_seg seg = { .buf = buf, .len = len };
-	struct evr_send send = {
-		.opcode = imm ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
-		.imm = imm ? *imm : 0,
-		.cookie = group,
-		.cb = (void (*)(void))cb,
-		.arg = arg,
-	};
-	int ret;
-
-	if (group->dgram != dgram)
-		return -EXDEV;
-	if (dgram->state != EVR_DGRAM_UP || !evr_mcast_is_member(group))
-		return -ENOTCONN;
-	if (len > dgram->mtu || len > evrdma_buf_size(buf))
-		return -EMSGSIZE;
-	evr_mcast_address(group, &send);
-	ret = evr_qp_submit_send(&dgram->qp, &send, &seg, 1);
-	if (!ret)
-		group->sends++;
-	return ret;
 }
 
 void evrdma_dgram_close(struct evrdma_dgram *dgram)

@@ -5,7 +5,7 @@
  *    any of them --failed, closed--> DOWN
  *
  * In DOWN the object is ending (obj.h): the QP is flushed, the groups are left, the QP is
- * destroyed, the memberships are closed, the id is destroyed.
+ * destroyed, the memberships and the peers are closed, the id is destroyed.
  */
 #ifndef EVR_EV_DGRAM_H
 #define EVR_EV_DGRAM_H
@@ -14,8 +14,10 @@
 #include <stdbool.h>
 
 #include "ev/cmid.h"
+#include "ev/ah.h"
 #include "ev/mcast.h"
 #include "ev/obj.h"
+#include "ev/peer.h"
 #include "ev/qp.h"
 
 #include <evrdma/dgram.h>
@@ -32,7 +34,7 @@ enum evr_dgram_end {
 	EVR_DGRAM_END_DRAIN,
 	EVR_DGRAM_END_LEAVE,
 	EVR_DGRAM_END_QP,
-	EVR_DGRAM_END_GROUPS,
+	EVR_DGRAM_END_MEMBERS,
 	EVR_DGRAM_END_ID,
 };
 
@@ -52,7 +54,18 @@ struct evrdma_dgram {
 	struct sockaddr_storage src;
 	struct sockaddr_storage dst;
 	size_t mtu;
+	bool is_infiniband; /* its GIDs are no IP addresses */
+	struct evr_ah_cache ahs;
 	struct evr_mcast_list groups;
+	struct evr_peer_list peers;
 };
+
+/* Where the endpoint is, with port 0. */
+int evr_dgram_source(const struct evrdma_dgram *dgram, struct sockaddr_storage *src);
+/* An address handle of the endpoint's device, with a reference. */
+int evr_dgram_get_ah(
+	struct evrdma_dgram *dgram, const struct ibv_ah_attr *attr, struct evr_ah **ah);
+int evr_dgram_get_sender_ah(
+	struct evrdma_dgram *dgram, const struct evrdma_recv *recv, struct evr_ah **ah);
 
 #endif

@@ -35,6 +35,11 @@ static int event_err(const struct rdma_cm_event *event)
 		return ECONNREFUSED;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		return ENODEV;
+	case RDMA_CM_EVENT_UNREACHABLE:
+		/* A positive one is the status of a SIDR answer: the service said no. */
+		if (event->status > 0)
+			return ECONNREFUSED;
+		break;
 	default:
 		break;
 	}

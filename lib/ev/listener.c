@@ -170,7 +170,14 @@ static int load_options(
 		return -EINVAL;
 	if (o->backlog < 0 || o->ack_timeout < -1 || o->ack_timeout > 31)
 		return -EINVAL;
-	return o->port_space == RDMA_PS_TCP || o->port_space == RDMA_PS_IB ? 0 : -EINVAL;
+	switch (o->port_space) {
+	case RDMA_PS_TCP:
+	case RDMA_PS_IB:
+	case RDMA_PS_UDP:
+		return 0;
+	default:
+		return -EINVAL;
+	}
 }
 
 static int listen_on(struct evrdma_listener *listener, struct evrdma_base *base,

@@ -2,13 +2,14 @@
 noinst_LTLIBRARIES += libevr_ev.la
 libevr_ev_la_SOURCES = \
 	lib/ev/addr.c lib/ev/addr.h \
+	lib/ev/ah.c lib/ev/ah.h \
 	lib/ev/base.c lib/ev/base.h \
 	lib/ev/buf.c lib/ev/buf.h \
 	lib/ev/cmid.c lib/ev/cmid.h \
 	lib/ev/conn.c lib/ev/conn.h lib/ev/conn_alive.c lib/ev/conn_setup.c \
 	lib/ev/cq.c lib/ev/cq.h \
 	lib/ev/device.c lib/ev/device.h \
-	lib/ev/dgram.c lib/ev/dgram.h \
+	lib/ev/dgram.c lib/ev/dgram.h lib/ev/dgram_send.c \
 	lib/ev/error.c lib/ev/error.h \
 	lib/ev/id.c \
 	lib/ev/inbox.c lib/ev/inbox.h \
@@ -17,6 +18,7 @@ libevr_ev_la_SOURCES = \
 	lib/ev/mcast.c lib/ev/mcast.h \
 	lib/ev/obj.c lib/ev/obj.h \
 	lib/ev/pd.c lib/ev/pd.h \
+	lib/ev/peer.c lib/ev/peer.h \
 	lib/ev/pool.c lib/ev/pool.h \
 	lib/ev/qp.c lib/ev/qp.h \
 	lib/ev/qp_send.c lib/ev/qp_send.h \

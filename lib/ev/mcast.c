@@ -76,15 +76,16 @@ static struct evrdma_mcast *find(struct evrdma_dgram *dgram, const void *context
 
 static void on_joined(struct evrdma_mcast *group, const struct rdma_ud_param *param)
 {
+	int ret;
+
 	if (group->state != EVR_MCAST_JOINING)
 		return;
 	group->ah_attr = param->ah_attr;
-	group->qp_num = param->qp_num;
-	group->qkey = param->qkey;
-	errno = 0;
-	group->ah = ibv_create_ah(group->dgram->qp.pd->pd, &group->ah_attr);
-	if (!group->ah) {
-		fail_errno(group, -evr_verbs_error());
+	group->dest.qp_num = param->qp_num;
+	group->dest.qkey = param->qkey;
+	ret = evr_dgram_get_ah(group->dgram, &group->ah_attr, &group->dest.ah);
+	if (ret) {
+		fail_errno(group, -ret);
 		return;
 	}
 	group->state = EVR_MCAST_MEMBER;
@@ -114,19 +115,6 @@ bool evr_mcast_is_member(const struct evrdma_mcast *group)
 	return group->state == EVR_MCAST_MEMBER;
 }
 
-void evr_mcast_address(const struct evrdma_mcast *group, struct evr_send *send)
-{
-	send->wr.ud.ah = group->ah;
-	send->wr.ud.remote_qpn = group->qp_num;
-	send->wr.ud.remote_qkey = group->qkey;
-}
-
-void evr_mcast_send_over(struct evrdma_mcast *group)
-{
-	if (!--group->sends)
-		evr_obj_continue(&group->obj);
-}
-
 /* --- the end -------------------------------------------------------------------------------- */
 
 void evr_mcast_end_with_dgram(struct evrdma_mcast *group)
@@ -147,18 +135,13 @@ void evr_mcast_leave(struct evrdma_mcast *group)
 	group->asked = false;
 }
 
-/* Leaves at once; the address handle goes when the last send that uses it is over. */
+/* Leaves at once, and waits for what is still on its way. */
 static int mcast_end(struct evr_obj *obj)
 {
 	struct evrdma_mcast *group = of_obj(obj);
 
 	evr_mcast_leave(group);
-	if (group->sends)
-		return -EINPROGRESS;
-	if (group->ah)
-		ibv_destroy_ah(group->ah);
-	group->ah = NULL;
-	return 0;
+	return evr_dest_end(&group->dest);
 }
 
 static void mcast_down(struct evr_obj *obj)
@@ -220,6 +203,7 @@ struct evrdma_mcast *evrdma_mcast_join(struct evrdma_dgram *dgram, const struct 
 		return NULL;
 	}
 	group->dgram = dgram;
+	group->dest.owner = &group->obj;
 	group->flags = flags;
 	group->cb = cb;
 	group->arg = arg;
@@ -241,12 +225,12 @@ const struct ibv_ah_attr *evrdma_mcast_get_ah_attr(const struct evrdma_mcast *gr
 
 uint32_t evrdma_mcast_get_qp_num(const struct evrdma_mcast *group)
 {
-	return group->qp_num;
+	return group->dest.qp_num;
 }
 
 uint32_t evrdma_mcast_get_qkey(const struct evrdma_mcast *group)
 {
-	return group->qkey;
+	return group->dest.qkey;
 }
 
 const struct sockaddr *evrdma_mcast_get_addr(const struct evrdma_mcast *group)

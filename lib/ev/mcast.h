@@ -4,7 +4,7 @@
  *   JOINING --MULTICAST_JOIN--> MEMBER
  *    both --failed, left, closed--> DOWN
  *
- * Its address handle outlives the sends that use it. It never outlives its endpoint.
+ * It ends after the last of its sends, and never outlives its endpoint.
  */
 #ifndef EVR_EV_MCAST_H
 #define EVR_EV_MCAST_H
@@ -13,12 +13,12 @@
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
 
+#include "ev/ah.h"
 #include "ev/obj.h"
 #include "util/list.h"
 
 #include <evrdma/mcast.h>
 
-struct evr_send;
 struct evrdma_dgram;
 
 enum evr_mcast_state {
@@ -40,18 +40,13 @@ struct evrdma_mcast {
 	bool asked; /* the CM was asked to join, so it must be asked to leave */
 	bool joined;
 	struct ibv_ah_attr ah_attr;
-	uint32_t qp_num;
-	uint32_t qkey;
-	struct ibv_ah *ah;
-	unsigned sends;
+	struct evr_dest dest;
 };
 
 TAILQ_HEAD(evr_mcast_list, evrdma_mcast);
 
 void evr_mcast_on_event(struct evrdma_dgram *dgram, const struct rdma_cm_event *event);
 bool evr_mcast_is_member(const struct evrdma_mcast *group);
-void evr_mcast_address(const struct evrdma_mcast *group, struct evr_send *send);
-void evr_mcast_send_over(struct evrdma_mcast *group);
 /* Asks the CM to leave, if it was asked to join. */
 void evr_mcast_leave(struct evrdma_mcast *group);
 /* The endpoint has no sends any more and waits for the group to be gone. */

@@ -335,6 +335,7 @@ void evr_qp_received(struct evr_qp *qp, struct evrdma_buf *buf, const struct ibv
 		.data = (char *)evrdma_buf_data(buf) + qp->config.header_bytes,
 		.err = recv_err(wc),
 		.wc_status = (int)wc->status,
+		.wc = wc,
 	};
 
 	if (!recv.err)

@@ -25,6 +25,7 @@
 
 struct evrdma_base;
 struct evrdma_domain;
+struct evr_ah;
 struct evr_cmid;
 struct evr_cq;
 struct evr_device;
@@ -43,7 +44,7 @@ struct evr_send {
 			uint32_t rkey;
 		} rdma;
 		struct {
-			struct ibv_ah *ah;
+			struct evr_ah *ah;
 			uint32_t remote_qpn;
 			uint32_t remote_qkey;
 		} ud;

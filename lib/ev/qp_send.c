@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ev/ah.h"
 #include "ev/base.h"
 #include "ev/error.h"
 #include "ev/qp_send.h"
@@ -168,7 +169,7 @@ int evr_qp_submit_inline(
 static void set_peer(const struct evr_qp *qp, const struct evr_send *send, struct ibv_send_wr *wr)
 {
 	if (qp->config.type == IBV_QPT_UD) {
-		wr->wr.ud.ah = send->wr.ud.ah;
+		wr->wr.ud.ah = send->wr.ud.ah->ah;
 		wr->wr.ud.remote_qpn = send->wr.ud.remote_qpn;
 		wr->wr.ud.remote_qkey = send->wr.ud.remote_qkey;
 		return;

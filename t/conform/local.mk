@@ -13,6 +13,7 @@ EVR_CONFORM_SOURCES = \
 	t/conform/member.c t/conform/member.h \
 	t/conform/name.c \
 	t/conform/option.c \
+	t/conform/peer.c \
 	t/conform/removal.c \
 	t/conform/scale.c \
 	t/conform/share.c \

@@ -8,6 +8,7 @@ static TCase *(*const cases[])(void) = {
 	transfer_case,
 	work_case,
 	source_case,
+	peer_case,
 	alive_case,
 	share_case,
 	connect_case,

@@ -11,6 +11,7 @@ TCase *handover_case(void);
 TCase *transfer_case(void);
 TCase *work_case(void);
 TCase *source_case(void);
+TCase *peer_case(void);
 TCase *alive_case(void);
 TCase *share_case(void);
 TCase *connect_case(void);

@@ -1,0 +1,65 @@
+/*
+ * Address handles of an endpoint: how datagrams reach a peer or a group. Making one is a system
+ * call, so those that nobody uses any more are kept for a while, the least recently used going
+ * first.
+ */
+#ifndef EVR_EV_AH_H
+#define EVR_EV_AH_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "util/list.h"
+
+enum { EVR_AH_BUCKETS = 64, EVR_AH_MAX_IDLE = 256 };
+
+struct evr_ah_cache;
+struct evr_obj;
+
+struct evr_ah {
+	TAILQ_ENTRY(evr_ah) link;      /* in its bucket */
+	TAILQ_ENTRY(evr_ah) idle_link; /* while nobody uses it */
+	struct evr_ah_cache *cache;
+	struct ibv_ah_attr attr;
+	struct ibv_ah *ah;
+	unsigned refs; /* its users, and the sends under way */
+};
+
+/* Where datagrams to a group or a peer go. Its owner ends after the last of its sends. */
+struct evr_dest {
+	struct evr_obj *owner;
+	struct evr_ah *ah;
+	uint32_t qp_num;
+	uint32_t qkey;
+	unsigned sends;
+};
+
+TAILQ_HEAD(evr_ah_list, evr_ah);
+
+struct evr_ah_cache {
+	struct evr_ah_list buckets[EVR_AH_BUCKETS];
+	struct evr_ah_list idle; /* the least recently used first */
+	unsigned num_idle;
+};
+
+void evr_ah_cache_init(struct evr_ah_cache *cache);
+/* Destroys all; nobody may use one. Before their PD goes. */
+void evr_ah_cache_clear(struct evr_ah_cache *cache);
+
+/*
+ * Finds or makes one, with a reference. Slow when it is made: off InfiniBand the kernel may ask for
+ * the neighbour's address. 0 or -errno.
+ */
+int evr_ah_get(struct evr_ah_cache *cache, struct ibv_pd *pd, const struct ibv_ah_attr *attr,
+	struct evr_ah **ah);
+struct evr_ah *evr_ah_ref(struct evr_ah *ah);
+/* NULL is fine. */
+void evr_ah_unref(struct evr_ah *ah);
+
+/* A send has ended. */
+void evr_dest_send_over(struct evr_dest *dest);
+/* -EINPROGRESS while sends are under way, after which the owner is continued; 0 when it is over. */
+int evr_dest_end(struct evr_dest *dest);
+
+#endif

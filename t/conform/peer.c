@@ -1,0 +1,479 @@
+/* Datagrams to one peer: a service that is found, a sender who is answered. */
+#include "conform/suite.h"
+#include "conform/world.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MANY = 40, BUFS = 16 };
+
+/* An endpoint, what it heard, and its peer if it has one. */
+struct end {
+	struct world *world;
+	struct evrdma_dgram *dgram;
+	bool ready, closed;
+	int error;
+	unsigned received, sent, cancelled;
+	char text[64];
+	uint32_t imm;
+	struct sockaddr_storage sender;
+
+	struct evrdma_peer *peer;
+	bool peer_ready, peer_closed;
+	int peer_error;
+	enum evrdma_step peer_step;
+};
+
+struct service {
+	struct end client, server;
+	struct evrdma_listener *listener;
+	struct evrdma_request *pending;
+	bool answers, refuses, keeps_senders;
+};
+
+static struct service *service_of(struct world *w)
+{
+	return w->tag;
+}
+
+static void on_sent(struct evrdma_dgram *dgram, struct evrdma_buf *buf,
+	const struct evrdma_error *error, void *arg)
+{
+	struct end *end = arg;
+
+	end->sent += !error;
+	end->cancelled += error != NULL;
+}
+
+static struct evrdma_buf *text_buf(struct end *end, const char *text)
+{
+	struct evrdma_buf *buf = evrdma_pool_get(end->world->pool);
+
+	ck_assert_ptr_nonnull(buf);
+	strcpy(evrdma_buf_data(buf), text);
+	return buf;
+}
+
+static void on_peer(struct evrdma_peer *peer, enum evrdma_peer_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	struct end *end = arg;
+
+	ck_assert(!end->world->in_call && !end->peer_closed);
+	switch (event) {
+	case EVRDMA_PEER_READY:
+		end->peer_ready = true;
+		break;
+	case EVRDMA_PEER_ERROR:
+		end->peer_error = error->err;
+		end->peer_step = error->step;
+		break;
+	case EVRDMA_PEER_CLOSED:
+		end->peer_closed = true;
+		end->peer = NULL;
+		break;
+	}
+}
+
+static void answer(struct end *end, const struct evrdma_recv *recv)
+{
+	struct service *service = service_of(end->world);
+	struct evrdma_buf *buf = text_buf(end, "and back");
+	uint32_t imm = recv->imm + 1;
+
+	if (service->keeps_senders && !end->peer) {
+		end->peer = evrdma_peer_new_sender(end->dgram, recv, on_peer, end);
+		ck_assert_ptr_nonnull(end->peer);
+		ck_assert_uint_eq(evrdma_peer_get_qp_num(end->peer), recv->src_qp);
+	}
+	if (!service->keeps_senders)
+		ck_assert_int_eq(
+			evrdma_dgram_reply(end->dgram, recv, buf, 9, &imm, on_sent, end), 0);
+	evrdma_buf_unref(buf);
+}
+
+static void on_recv(struct evrdma_dgram *dgram, const struct evrdma_recv *recv, void *arg)
+{
+	struct end *end = arg;
+	struct service *service = service_of(end->world);
+
+	ck_assert_int_eq(recv->err, 0);
+	end->received++;
+	memcpy(end->text, recv->data, recv->len < 64 ? recv->len : 64);
+	end->imm = recv->imm;
+	ck_assert_int_eq(evrdma_dgram_get_sender(dgram, recv, &end->sender), 0);
+	if (end == &service->server && service->answers)
+		answer(end, recv);
+}
+
+static void on_dgram(struct evrdma_dgram *dgram, enum evrdma_dgram_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	struct end *end = arg;
+
+	end->ready |= event == EVRDMA_DGRAM_READY;
+	end->closed |= event == EVRDMA_DGRAM_CLOSED;
+	if (error)
+		end->error = error->err;
+}
+
+static void open_end(struct world *w, struct end *end, const char *ip)
+{
+	struct evrdma_dgram_options options;
+	struct sockaddr_in sin;
+
+	evrdma_dgram_options_init(&options);
+	options.recv_pool = w->pool;
+	options.recv_depth = BUFS;
+	options.send_queue = MANY;
+	end->world = w;
+	end->dgram = evrdma_dgram_new(w->base, &options);
+	ck_assert_ptr_nonnull(end->dgram);
+	evrdma_dgram_setcb(end->dgram, on_recv, on_dgram, end);
+	world_address(&sin, ip, 0);
+	ck_assert_int_eq(evrdma_dgram_open(end->dgram, (struct sockaddr *)&sin, NULL), 0);
+}
+
+static void on_request(struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
+{
+	struct service *service = arg;
+	size_t len;
+	const char *data = evrdma_request_get_private_data(request, &len);
+
+	ck_assert_uint_ge(len, 6);
+	ck_assert_str_eq(data, "hello");
+	service->pending = request;
+	if (service->refuses)
+		ck_assert_int_eq(evrdma_request_reject(request, "no", 3), 0);
+	else
+		ck_assert_int_eq(evrdma_dgram_accept(service->server.dgram, request, "yes", 4), 0);
+}
+
+static bool both_ready(struct world *w)
+{
+	return service_of(w)->client.ready && service_of(w)->server.ready;
+}
+
+static void service_listen(struct world *w)
+{
+	struct service *service = service_of(w);
+	struct evrdma_listener_options options;
+	struct sockaddr_in sin;
+
+	evrdma_listener_options_init(&options);
+	options.port_space = RDMA_PS_UDP;
+	world_address(&sin, place.ip, 0);
+	service->listener = evrdma_listener_new(
+		w->base, (struct sockaddr *)&sin, &options, on_request, service);
+	ck_assert_msg(service->listener, "listen: %s", strerror(errno));
+}
+
+static struct world *service_start(struct service *service)
+{
+	struct world *w = world_new();
+
+	*service = (struct service){ 0 };
+	w->tag = service;
+	open_end(w, &service->client, place.ip);
+	open_end(w, &service->server, place.ip);
+	world_run_until(w, both_ready, 10000);
+	service_listen(w);
+	return w;
+}
+
+static void find_service(struct world *w, uint16_t port)
+{
+	struct service *service = service_of(w);
+	struct evrdma_peer_options options;
+	struct sockaddr_in sin;
+
+	evrdma_peer_options_init(&options);
+	options.private_data = "hello";
+	options.private_data_len = 6;
+	world_address(&sin, place.ip, port);
+	w->in_call = true;
+	service->client.peer = evrdma_peer_new(service->client.dgram, (struct sockaddr *)&sin,
+		&options, on_peer, &service->client);
+	w->in_call = false;
+	ck_assert_ptr_nonnull(service->client.peer);
+}
+
+static bool peer_is_known(struct world *w)
+{
+	return service_of(w)->client.peer_ready || service_of(w)->client.peer_error;
+}
+
+static void find_listener(struct world *w)
+{
+	find_service(w, evrdma_listener_get_port(service_of(w)->listener));
+	world_run_until(w, peer_is_known, 20000);
+}
+
+static void send_hello(struct end *end, uint32_t imm)
+{
+	struct evrdma_buf *buf = text_buf(end, "there");
+
+	ck_assert_int_eq(
+		evrdma_dgram_send_to(end->dgram, end->peer, buf, 6, &imm, on_sent, end), 0);
+	evrdma_buf_unref(buf);
+}
+
+static bool client_received(struct world *w)
+{
+	return service_of(w)->client.received;
+}
+
+static bool server_received(struct world *w)
+{
+	return service_of(w)->server.received;
+}
+
+static void check_sender(const struct end *end)
+{
+	const struct sockaddr_in *sin = (const struct sockaddr_in *)&end->sender;
+	char text[INET_ADDRSTRLEN];
+
+	ck_assert_int_eq(sin->sin_family, AF_INET);
+	ck_assert_str_eq(inet_ntop(AF_INET, &sin->sin_addr, text, sizeof(text)), place.ip);
+}
+
+/* --- a service ------------------------------------------------------------------------------ */
+
+START_TEST(a_service_is_found_and_answers)
+{
+	struct service service;
+	struct world *w = service_start(&service);
+	size_t len;
+
+	service.answers = true;
+	find_listener(w);
+	ck_assert_int_eq(service.client.peer_error, 0);
+	ck_assert_str_eq(evrdma_peer_get_private_data(service.client.peer, &len), "yes");
+	ck_assert_uint_eq(evrdma_peer_get_qp_num(service.client.peer),
+		evrdma_dgram_get_qp_num(service.server.dgram));
+	send_hello(&service.client, 41);
+	world_run_until(w, client_received, 10000);
+	ck_assert_str_eq(service.server.text, "there");
+	ck_assert_uint_eq(service.server.imm, 41);
+	ck_assert_str_eq(service.client.text, "and back");
+	ck_assert_uint_eq(service.client.imm, 42);
+	check_sender(&service.server);
+	check_sender(&service.client);
+	world_free(w);
+	ck_assert(service.client.peer_closed && service.client.closed);
+}
+END_TEST
+
+static bool many_sent(struct world *w)
+{
+	struct service *service = service_of(w);
+
+	return service->client.sent == MANY && service->server.received;
+}
+
+START_TEST(a_sender_becomes_a_peer_that_is_ready)
+{
+	struct service service;
+	struct world *w = service_start(&service);
+	unsigned i;
+
+	service.answers = service.keeps_senders = true;
+	find_listener(w);
+	for (i = 0; i < MANY; i++)
+		send_hello(&service.client, i);
+	world_run_until(w, many_sent, 10000);
+	ck_assert_uint_eq(service.client.cancelled, 0);
+	send_hello(&service.server, 7);
+	world_run_until(w, client_received, 10000);
+	ck_assert_str_eq(service.client.text, "there");
+	world_free(w);
+	ck_assert(!service.server.peer_ready && service.server.peer_closed);
+}
+END_TEST
+
+START_TEST(a_service_that_says_no_is_an_error)
+{
+	struct service service;
+	struct world *w = service_start(&service);
+
+	service.refuses = true;
+	find_listener(w);
+	ck_assert_int_eq(service.client.peer_error, ECONNREFUSED);
+	ck_assert_int_eq(service.client.peer_step, EVRDMA_STEP_CONNECT);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_service_that_is_not_there_is_an_error)
+{
+	struct service service;
+	struct world *w = service_start(&service);
+
+	find_service(w, 9);
+	world_run_until(w, peer_is_known, 20000);
+	ck_assert(service.client.peer_error);
+	ck_assert_int_eq(service.client.peer_step, EVRDMA_STEP_CONNECT);
+	world_free(w);
+}
+END_TEST
+
+/* --- the end -------------------------------------------------------------------------------- */
+
+static bool peer_is_closed(struct world *w)
+{
+	return service_of(w)->client.peer_closed;
+}
+
+START_TEST(a_peer_is_closed_with_sends_in_flight_and_found_again)
+{
+	struct service service;
+	struct world *w = service_start(&service);
+	struct evrdma_buf *buf;
+
+	find_listener(w);
+	send_hello(&service.client, 1);
+	buf = text_buf(&service.client, "late");
+	evrdma_peer_close(service.client.peer);
+	evrdma_peer_close(service.client.peer);
+	ck_assert_int_eq(evrdma_dgram_send_to(service.client.dgram, service.client.peer, buf, 5,
+				 NULL, NULL, NULL),
+		-ENOTCONN);
+	evrdma_buf_unref(buf);
+	world_run_until(w, peer_is_closed, 10000);
+	world_run_until(w, server_received, 10000);
+	service.client.peer_closed = service.client.peer_ready = false;
+	find_listener(w);
+	ck_assert(service.client.peer_ready);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_peer_is_closed_while_it_is_looked_for)
+{
+	struct service service;
+	struct world *w = service_start(&service);
+
+	find_service(w, evrdma_listener_get_port(service.listener));
+	evrdma_peer_close(service.client.peer);
+	world_run_until(w, peer_is_closed, 10000);
+	ck_assert(!service.client.peer_ready && !service.client.peer_error);
+	world_free(w);
+}
+END_TEST
+
+static bool client_is_closed(struct world *w)
+{
+	return service_of(w)->client.closed;
+}
+
+START_TEST(an_endpoint_closes_its_peers_before_itself)
+{
+	struct service service;
+	struct world *w = service_start(&service);
+
+	find_listener(w);
+	evrdma_dgram_close(service.client.dgram);
+	world_run_until(w, client_is_closed, 10000);
+	ck_assert(service.client.peer_closed);
+	ck_assert_int_eq(service.client.peer_error, 0);
+	world_free(w);
+}
+END_TEST
+
+/* --- what cannot be ------------------------------------------------------------------------- */
+
+static void try_wrong_requests(
+	struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
+{
+	struct service *service = arg;
+	struct evrdma_conn *conn = world_side_new(service->client.world, false)->conn;
+	char data[137] = { 0 };
+
+	service->pending = request;
+	ck_assert_int_eq(evrdma_conn_accept(conn, request), -EINVAL);
+	ck_assert_int_eq(evrdma_dgram_accept(service->server.dgram, request, data, 137), -EINVAL);
+	ck_assert_int_eq(evrdma_dgram_accept(service->server.dgram, request, NULL, 1), -EINVAL);
+	ck_assert_int_eq(evrdma_dgram_accept(service->server.dgram, request, data, 136), 0);
+}
+
+START_TEST(a_request_that_does_not_fit_is_refused_and_stays)
+{
+	struct service service;
+	struct world *w = service_start(&service);
+	struct evrdma_listener_options options;
+	struct sockaddr_in sin;
+	struct evrdma_listener *listener;
+
+	evrdma_listener_options_init(&options);
+	options.port_space = RDMA_PS_UDP;
+	world_address(&sin, place.ip, 0);
+	listener = evrdma_listener_new(
+		w->base, (struct sockaddr *)&sin, &options, try_wrong_requests, &service);
+	ck_assert_ptr_nonnull(listener);
+	find_service(w, evrdma_listener_get_port(listener));
+	world_run_until(w, peer_is_known, 20000);
+	ck_assert(service.client.peer_ready);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_peer_wants_an_endpoint_and_an_address)
+{
+	struct service service;
+	struct world *w = service_start(&service);
+	struct evrdma_dgram *fresh = evrdma_dgram_new(w->base, NULL);
+	const struct evrdma_recv nothing = { 0 };
+	struct evrdma_peer_options options;
+	struct sockaddr_in sin;
+	struct sockaddr *addr = (struct sockaddr *)&sin;
+	struct sockaddr_storage sender;
+
+	world_address(&sin, place.ip, 9);
+	ck_assert(!evrdma_peer_new(fresh, addr, NULL, NULL, NULL) && errno == ENOTCONN);
+	ck_assert(
+		!evrdma_peer_new(service.client.dgram, NULL, NULL, NULL, NULL) && errno == EINVAL);
+	evrdma_peer_options_init(&options);
+	options.timeout_ms = 0;
+	ck_assert(!evrdma_peer_new(service.client.dgram, addr, &options, NULL, NULL) &&
+		  errno == EINVAL);
+	options.timeout_ms = 1;
+	options.private_data = "";
+	options.private_data_len = 181;
+	ck_assert(!evrdma_peer_new(service.client.dgram, addr, &options, NULL, NULL) &&
+		  errno == EINVAL);
+	ck_assert(!evrdma_peer_new_sender(service.client.dgram, &nothing, NULL, NULL) &&
+		  errno == EINVAL);
+	ck_assert_int_eq(
+		evrdma_dgram_get_sender(service.client.dgram, &nothing, &sender), -ENODATA);
+	sin.sin_family = AF_UNIX;
+	ck_assert(!evrdma_peer_new(service.client.dgram, addr, NULL, NULL, NULL) &&
+		  errno == EAFNOSUPPORT);
+	evrdma_peer_close(NULL);
+	world_free(w);
+}
+END_TEST
+
+TCase *peer_case(void)
+{
+	TCase *tc = tcase_create("peer");
+
+	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_set_timeout(tc, 60);
+	/* iWARP has no datagrams. */
+	if (place.is_iwarp)
+		return tc;
+	tcase_add_test(tc, a_service_is_found_and_answers);
+	tcase_add_test(tc, a_sender_becomes_a_peer_that_is_ready);
+	tcase_add_test(tc, a_service_that_says_no_is_an_error);
+	tcase_add_test(tc, a_service_that_is_not_there_is_an_error);
+	tcase_add_test(tc, a_peer_is_closed_with_sends_in_flight_and_found_again);
+	tcase_add_test(tc, a_peer_is_closed_while_it_is_looked_for);
+	tcase_add_test(tc, an_endpoint_closes_its_peers_before_itself);
+	tcase_add_test(tc, a_request_that_does_not_fit_is_refused_and_stays);
+	tcase_add_test(tc, a_peer_wants_an_endpoint_and_an_address);
+	return tc;
+}
