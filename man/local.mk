@@ -10,6 +10,7 @@ dist_man_MANS += \
 	man/evrdma_id.3 \
 	man/evrdma_listener.3 \
 	man/evrdma_mcast.3 \
+	man/evrdma_peer.3 \
 	man/evrdma_srq.3 \
 	man/evrdma_work.3
 
@@ -44,6 +45,7 @@ EVR_CONN_ALIASES = \
 	man/evrdma_conn_setcb.3 \
 	man/evrdma_conn_connect.3 \
 	man/evrdma_conn_connect_hostname.3 \
+	man/evrdma_conn_connect_addrinfo.3 \
 	man/evrdma_conn_accept.3 \
 	man/evrdma_conn_recv.3 \
 	man/evrdma_conn_send.3 \
@@ -65,6 +67,10 @@ EVR_DGRAM_ALIASES = \
 	man/evrdma_dgram_get_mtu.3 \
 	man/evrdma_dgram_get_qp_num.3 \
 	man/evrdma_dgram_send.3 \
+	man/evrdma_dgram_send_to.3 \
+	man/evrdma_dgram_reply.3 \
+	man/evrdma_dgram_get_sender.3 \
+	man/evrdma_dgram_accept.3 \
 	man/evrdma_dgram_close.3 \
 	man/evrdma_dgram_get_cm_id.3
 EVR_DOMAIN_ALIASES = \
@@ -112,6 +118,15 @@ EVR_MCAST_ALIASES = \
 	man/evrdma_mcast_get_qp_num.3 \
 	man/evrdma_mcast_get_qkey.3 \
 	man/evrdma_mcast_get_addr.3
+EVR_PEER_ALIASES = \
+	man/evrdma_peer_options_init.3 \
+	man/evrdma_peer_options_init_sized.3 \
+	man/evrdma_peer_new.3 \
+	man/evrdma_peer_new_sender.3 \
+	man/evrdma_peer_close.3 \
+	man/evrdma_peer_get_qp_num.3 \
+	man/evrdma_peer_get_qkey.3 \
+	man/evrdma_peer_get_private_data.3
 EVR_SRQ_ALIASES = \
 	man/evrdma_srq_new.3 \
 	man/evrdma_srq_free.3
@@ -128,6 +143,7 @@ EVR_ALIASES = $(EVR_BASE_ALIASES) \
 	$(EVR_ID_ALIASES) \
 	$(EVR_LISTENER_ALIASES) \
 	$(EVR_MCAST_ALIASES) \
+	$(EVR_PEER_ALIASES) \
 	$(EVR_SRQ_ALIASES) \
 	$(EVR_WORK_ALIASES)
 nodist_man_MANS = $(EVR_ALIASES)
@@ -151,6 +167,8 @@ $(EVR_LISTENER_ALIASES):
 	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_listener.3" >$@
 $(EVR_MCAST_ALIASES):
 	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_mcast.3" >$@
+$(EVR_PEER_ALIASES):
+	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_peer.3" >$@
 $(EVR_SRQ_ALIASES):
 	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_srq.3" >$@
 $(EVR_WORK_ALIASES):

@@ -180,8 +180,8 @@ int evrdma_conn_connect_addrinfo(struct evrdma_conn *conn, const struct rdma_add
 /*
  * Accepts a request. conn is new, and on the base that the request is on. The request is gone when
  * 0 is returned. Ends in CONNECTED or ERROR, as a connect does.
- * Returns 0, -EALREADY, -EISCONN, -EPIPE, -EINVAL (it is a request for datagrams), or -EXDEV when the
- * request is on another base. Since 0.1.
+ * Returns 0, -EALREADY, -EISCONN, -EPIPE, -EINVAL (it is a request for datagrams), or -EXDEV when
+ * the request is on another base. Since 0.1.
  */
 int evrdma_conn_accept(struct evrdma_conn *conn, struct evrdma_request *request);
 

@@ -58,8 +58,8 @@ struct evrdma_peer *evrdma_peer_new(struct evrdma_dgram *dgram, const struct soc
 /*
  * Makes a peer of whoever sent a datagram, to send to him after the callback. He is ready at once:
  * READY does not come. May be slow when nothing was sent to him before: off InfiniBand the kernel
- * then may ask for his address. Returns NULL and sets errno: EINVAL (no datagram), ENOTCONN, ENOMEM,
- * what verbs report. Since 0.1.
+ * then may ask for his address. Returns NULL and sets errno: EINVAL (no datagram), ENOTCONN,
+ * ENOMEM, what verbs report. Since 0.1.
  */
 struct evrdma_peer *evrdma_peer_new_sender(struct evrdma_dgram *dgram,
 	const struct evrdma_recv *recv, evrdma_peer_event_cb cb, void *arg);

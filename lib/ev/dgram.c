@@ -347,7 +347,8 @@ static bool options_valid(const struct evrdma_dgram_options *o)
 {
 	return o->resolve_timeout_ms > 0 && o->drain_timeout_ms > 0 && o->send_depth &&
 		o->send_depth <= 65536 && o->send_queue <= 65536 && o->recv_depth <= 65536 &&
-		o->low_water <= o->send_depth + o->send_queue && !(o->flags & ~EVRDMA_DGRAM_OPT_NO_LOOPBACK) &&
+		o->low_water <= o->send_depth + o->send_queue &&
+		!(o->flags & ~EVRDMA_DGRAM_OPT_NO_LOOPBACK) &&
 		can_receive(o) &&
 		(o->port_space == RDMA_PS_UDP || o->port_space == RDMA_PS_IPOIB);
 }

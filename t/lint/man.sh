@@ -39,7 +39,7 @@ named | sort -u >"$scratch/named"
 pages | sort -u >"$scratch/all"
 comm -23 "$scratch/calls" "$scratch/named" | sed 's/$/: in the NAME of no page/' >>"$findings"
 comm -13 "$scratch/calls" "$scratch/named" | sed 's/$/: in NAME, but not in the headers/' |
-	grep -Ev '^evrdma_(base|id|listener|request|conn|dgram|mcast|pool|buf|error|domain|srq|work):' >>"$findings"
+	grep -Ev '^evrdma_(base|id|listener|request|conn|dgram|mcast|pool|buf|error|domain|srq|work|peer):' >>"$findings"
 comm -23 "$scratch/calls" "$scratch/all" | sed 's/$/: has no page, and no alias in man\/local.mk/' >>"$findings"
 verdict "every public call has its page"
 
