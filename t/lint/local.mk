@@ -13,6 +13,7 @@ endif
 TESTS += $(EVR_LINTS)
 EXTRA_DIST += $(EVR_LINTS) \
 	t/lint/cm_abi.c t/lint/cm_abi.sh \
+	t/lint/errnos.awk \
 	t/lint/include.awk \
 	t/lint/installed.sh \
 	t/lint/length.awk \
