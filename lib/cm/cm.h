@@ -91,6 +91,7 @@ struct evr_cm_event {
 	struct rdma_event_channel *channel; /* where it was read */
 	struct evr_cm_id *counted;	    /* the id that the kernel reported it for */
 	struct evr_cm_mc *mc;
+	int error; /* what failed on our side, if that is what the event tells */
 	uint8_t private_data[EVR_UCMA_PRIVATE_DATA_MAX];
 };
 
@@ -235,6 +236,8 @@ void evr_cm_mc_free_all(struct evr_cm_id *id);
 
 /* event: waits on a synchronous id for the answer to what was just asked. */
 int evr_cm_complete(struct evr_cm_id *id);
+/* The same for what a synchronous listener waits for. */
+int evr_cm_await_request(struct evr_cm_id *id);
 /* Gives back the event that the last such call left on the id. */
 void evr_cm_release_event(struct evr_cm_id *id);
 /* The event has no more to do with the id it was reported for, which may go before it does. */

@@ -6,6 +6,8 @@
 /* Documented outcomes of serving an event, beside -errno. */
 enum { DELIVER = 0, SWALLOW = 1 };
 
+enum { LAST_ERRNO = 4095 };
+
 typedef int (*serve_fn)(struct evr_cm_event *evt, const struct evr_ucma_event *raw);
 
 static struct evr_cm_id *id_of(struct evr_cm_event *evt)
@@ -18,6 +20,7 @@ static int turn_into(struct evr_cm_event *evt, enum rdma_cm_event_type type, int
 {
 	evt->event.event = type;
 	evt->event.status = -1;
+	evt->error = error;
 	errno = -error;
 	return DELIVER;
 }
@@ -241,14 +244,14 @@ static bool is_multicast(uint32_t type)
  */
 static void find_subject(struct evr_cm_event *evt, const struct evr_ucma_event *raw)
 {
-	if (is_multicast(raw->type)) {
+	if (is_multicast(raw->type))
 		evt->mc = evr_cm_map_find_mc(raw->uid);
-		evt->counted = evt->mc ? evt->mc->id : evr_cm_map_find_id(raw->uid);
-	} else if (raw->uid) {
+	if (evt->mc)
+		evt->counted = evt->mc->id;
+	else if (raw->uid)
 		evt->counted = evr_cm_map_find_id(raw->uid);
-	} else {
+	else
 		evt->counted = evr_cm_map_find_child(raw->handle);
-	}
 }
 
 /* What a program on this side wrote, and not the peer's doing. */
@@ -402,16 +405,25 @@ void evr_cm_release_event(struct evr_cm_id *id)
 	id->id.event = NULL;
 }
 
-/* -1 stands for a failure on our side, whose errno is set. */
+/* Reasons are positive; either may be anything that the peer or the kernel thought of. */
+static int status_to_error(int status)
+{
+	if (status > LAST_ERRNO || status < -LAST_ERRNO)
+		return -EIO;
+	return status < 0 ? status : -status;
+}
+
 static int status_to_result(const struct rdma_cm_event *event)
 {
+	const struct evr_cm_event *evt = (const struct evr_cm_event *)event;
+
 	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
 		return evr_cm_result(-ENODEV);
-	if (!event->status || event->status == -1)
-		return event->status;
+	if (!event->status || evt->error)
+		return evr_cm_result(evt->error);
 	if (event->event == RDMA_CM_EVENT_REJECTED)
 		return evr_cm_result(-ECONNREFUSED);
-	return evr_cm_result(event->status < 0 ? event->status : -event->status);
+	return evr_cm_result(status_to_error(event->status));
 }
 
 /* What tells of something else than the answer. */
@@ -421,14 +433,32 @@ static bool is_by_the_way(const struct rdma_cm_event *event)
 	       event->event == RDMA_CM_EVENT_TIMEWAIT_EXIT;
 }
 
-int evr_cm_complete(struct evr_cm_id *id)
+/* Who waits for the answer to a call would never look for the child. */
+static bool refuse_request(const struct rdma_cm_event *event)
 {
-	if (!id->sync)
-		return 0;
+	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+		return false;
+	evr_cm_id_drop(evr_cm_id(event->id));
+	return true;
+}
+
+static int await_event(struct evr_cm_id *id, bool wants_request)
+{
 	do {
 		evr_cm_release_event(id);
 		if (rdma_get_cm_event(id->id.channel, &id->id.event))
 			return -1;
-	} while (is_by_the_way(id->id.event));
+	} while (is_by_the_way(id->id.event) ||
+		 (!wants_request && refuse_request(id->id.event)));
 	return status_to_result(id->id.event);
+}
+
+int evr_cm_complete(struct evr_cm_id *id)
+{
+	return id->sync ? await_event(id, false) : 0;
+}
+
+int evr_cm_await_request(struct evr_cm_id *id)
+{
+	return await_event(id, true);
 }

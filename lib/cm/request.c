@@ -17,7 +17,7 @@ static struct rdma_cm_event *await_request(struct rdma_cm_id *listen)
 {
 	struct rdma_cm_event *event;
 
-	if (evr_cm_complete(evr_cm_id(listen)))
+	if (evr_cm_await_request(evr_cm_id(listen)))
 		return NULL;
 	event = listen->event;
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
