@@ -499,7 +499,7 @@ int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
  * look up; with RAI_SA also node, RAI_DNS or RAI_PASSIVE, or a name of more than 63 characters),
  * ENODEV (no RDMA device), ENOMEM, and for RAI_SA: EOPNOTSUPP (no active InfiniBand port), ENOSYS
  * (the kernel cannot), ENOENT (no such service), ETIMEDOUT; else an error of getaddrinfo(3), for
- * gai_strerror(3).
+ * gai_strerror(3), with errno as rdma_resolve_addrinfo() has it.
  */
 int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
 	struct rdma_addrinfo **res);

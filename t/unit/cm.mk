@@ -25,6 +25,7 @@ EVR_UNIT_TESTS += \
 	t/unit/cm_event.t \
 	t/unit/cm_event_map.t \
 	t/unit/cm_fault.t \
+	t/unit/cm_ib.t \
 	t/unit/cm_id.t \
 	t/unit/cm_join_ex.t \
 	t/unit/cm_mcast.t \
@@ -55,6 +56,9 @@ t_unit_cm_event_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_event_map_t_SOURCES = t/unit/cm_event_map.c $(EVR_UNIT)
 t_unit_cm_event_map_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_event_map_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_ib_t_SOURCES = t/unit/cm_ib.c $(EVR_UNIT_CM)
+t_unit_cm_ib_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_ib_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_id_t_SOURCES = t/unit/cm_id.c $(EVR_UNIT_CM)
 t_unit_cm_id_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_id_t_LDADD = $(EVR_UNIT_CM_LIBS)

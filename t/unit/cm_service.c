@@ -211,6 +211,18 @@ START_TEST(only_an_id_on_infiniband_has_somebody_to_ask)
 }
 END_TEST
 
+START_TEST(a_request_that_the_kernel_refuses_leaves_the_id_as_it_was)
+{
+	bind_to_gid();
+	fake_fail_next("RESOLVE_IB_SERVICE", ENXIO);
+	ck_assert_fails(rdma_resolve_addrinfo(id, NULL, "MyService", &by_sa), ENXIO);
+	fake_fail_next("RESOLVE_IB_SERVICE", EINVAL);
+	ck_assert_fails(rdma_resolve_addrinfo(id, NULL, "MyService", &by_sa), EINVAL);
+	ck_assert_ok(rdma_resolve_addrinfo(id, NULL, "MyService", &by_sa));
+	cm_await(channel, RDMA_CM_EVENT_ADDRINFO_RESOLVED);
+}
+END_TEST
+
 START_TEST(a_wrong_service_is_told_at_once)
 {
 	const struct rdma_addrinfo both = { .ai_flags = RAI_SA | RAI_DNS };
@@ -422,6 +434,7 @@ int main(void)
 		a_silent_administrator_is_an_event,
 		an_answer_that_cannot_be_read_is_an_error_of_ours,
 		only_an_id_on_infiniband_has_somebody_to_ask,
+		a_request_that_the_kernel_refuses_leaves_the_id_as_it_was,
 		a_wrong_service_is_told_at_once,
 		a_result_that_nobody_fetched_goes_with_its_id,
 		a_name_is_looked_up_and_told_by_an_event,
