@@ -144,6 +144,8 @@ void evr_cm_device_put(struct evr_cm_device *dev);
  * thread, and costs nothing while every open device has ids.
  */
 void evr_cm_device_sweep(void);
+/* For rdma_free_devices(). left_out: why a device could not be opened and is not in the list. */
+int evr_cm_device_get_all(struct ibv_context ***list, int *opened, int *left_out);
 /* The XRC domain that the ids on the device share, so that all their SRQs are in one. */
 int evr_cm_device_xrcd(struct evr_cm_device *dev, struct ibv_xrcd **xrcd);
 

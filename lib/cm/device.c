@@ -307,11 +307,11 @@ static int get_listed(struct ibv_device *ibdev, struct ibv_context **context)
 	return 0;
 }
 
-/* Leaves out what cannot be opened; 0, or why there is nothing. */
+/* Leaves out what cannot be opened; 0, or why the last such could not. */
 static int open_listed(
 	struct ibv_device **list, int num, struct ibv_context **contexts, int *opened)
 {
-	int i, ret = -ENODEV;
+	int i, ret = 0;
 
 	pthread_mutex_lock(&open_lock);
 	for (i = 0; i < num; i++) {
@@ -323,13 +323,13 @@ static int open_listed(
 			++*opened;
 	}
 	pthread_mutex_unlock(&open_lock);
-	return *opened ? 0 : ret;
+	return ret;
 }
 
-static int get_all(struct ibv_context ***out, int *opened)
+static int get_all(struct ibv_context ***out, int *opened, int *left_out)
 {
 	struct ibv_device **list;
-	int num = 0, ret = -ENOMEM;
+	int num = 0;
 
 	errno = 0;
 	list = ibv_get_device_list(&num);
@@ -337,21 +337,30 @@ static int get_all(struct ibv_context ***out, int *opened)
 		return errno == ENOMEM ? -ENOMEM : -ENODEV;
 	*out = calloc((size_t)num + 1, sizeof(**out));
 	if (*out)
-		ret = open_listed(list, num, *out, opened);
+		*left_out = open_listed(list, num, *out, opened);
 	ibv_free_device_list(list);
-	if (ret)
-		free(*out);
-	return ret;
+	if (!*out)
+		return -ENOMEM;
+	if (*opened)
+		return 0;
+	free(*out);
+	return *left_out ? *left_out : -ENODEV;
+}
+
+int evr_cm_device_get_all(struct ibv_context ***list, int *opened, int *left_out)
+{
+	int ret = evr_cm_init();
+
+	*opened = *left_out = 0;
+	return ret ? ret : get_all(list, opened, left_out);
 }
 
 struct ibv_context **rdma_get_devices(int *num_devices)
 {
 	struct ibv_context **list = NULL;
-	int opened = 0;
-	int ret = evr_cm_init();
+	int opened, left_out;
+	int ret = evr_cm_device_get_all(&list, &opened, &left_out);
 
-	if (!ret)
-		ret = get_all(&list, &opened);
 	if (num_devices)
 		*num_devices = opened;
 	return evr_cm_result(ret) ? NULL : list;

@@ -189,7 +189,10 @@ int fake_repeat(int fd, unsigned n);
  * not, as after a reset: those before 2025.
  */
 void fake_newer_kernel(bool on);
-/* Tells the administrator of FAKE_IB's subnet of a service; name may be NULL. */
+/*
+ * Tells the administrator of FAKE_IB's subnet of a service; name may be NULL. It has one record for
+ * each number and GID.
+ */
 void fake_service_add(uint64_t id, const char *name, const char *gid);
 
 /* --- work --------------------------------------------------------------------------------- */

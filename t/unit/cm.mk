@@ -81,7 +81,8 @@ t_unit_cm_sync_t_SOURCES = t/unit/cm_sync.c $(EVR_UNIT_CM)
 t_unit_cm_sync_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_sync_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_fault_t_SOURCES = t/unit/cm_fault.c \
-	t/unit/cm_scenario.c t/unit/cm_scenario.h $(EVR_UNIT_CM) $(EVR_FAKE_HEAP)
+	t/unit/cm_scenario.c t/unit/cm_scenario.h t/unit/cm_scenario_service.c \
+	$(EVR_UNIT_CM) $(EVR_FAKE_HEAP)
 t_unit_cm_fault_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_fault_t_LDFLAGS = $(AM_LDFLAGS) $(EVR_FAKE_HEAP_WRAP)
 t_unit_cm_fault_t_LDADD = $(EVR_UNIT_CM_LIBS)

@@ -588,6 +588,9 @@ const struct cm_scenario cm_scenarios[] = {
 	{ "data before the confirmation", early_data, FAKE_ROCE, 60 },
 	{ "the list of devices", list_of_devices, FAKE_ROCE, 5 },
 	{ "names", names, FAKE_IB, 5 },
+	{ "a service for an id", cm_scenario_service, FAKE_IB, 20 },
+	{ "a name for an id", cm_scenario_name, FAKE_IB, 10 },
+	{ "services through every port", cm_scenario_services, FAKE_IB, 20 },
 };
 
 const size_t cm_num_scenarios = sizeof(cm_scenarios) / sizeof(cm_scenarios[0]);

@@ -34,6 +34,11 @@ struct cm_scenario {
 extern const struct cm_scenario cm_scenarios[];
 extern const size_t cm_num_scenarios;
 
+/* Of t/unit/cm_scenario_service.c: they need a kernel and a subnet of their own. */
+int cm_scenario_service(struct cm_world *w);
+int cm_scenario_name(struct cm_world *w);
+int cm_scenario_services(struct cm_world *w);
+
 /* Gives back all that the scenario has left. False when the library refuses. */
 bool cm_scenario_end(struct cm_world *w);
 
