@@ -12,8 +12,9 @@
  * synchronous id" then wait for the next event of the id, passing over ADDR_CHANGE and
  * TIMEWAIT_EXIT, leave it in id->event until the next such call or rdma_destroy_id(), and return
  * its status: -1 with errno ECONNREFUSED for a rejection, ENODEV for DEVICE_REMOVAL, else with the
- * status as errno. On every other id they return as soon as the kernel has taken the request.
- * id->event is the library's: it is not for rdma_ack_cm_event().
+ * status as errno. USER ends the wait too, as a failure: with its status as errno, EINTR for 0. On
+ * every other id they return as soon as the kernel has taken the request. id->event is the
+ * library's: it is not for rdma_ack_cm_event().
  *
  * Errors: a function that returns int returns 0, or -1 and sets errno. Each may fail with these
  * beside what is listed with it: EINVAL (an argument is NULL that may not be, or the id is in the
@@ -538,7 +539,9 @@ int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
 /*
  * Puts an event on the channel of an id, behind those that wait there: from any thread, to wake the
  * one that reads. event must be USER; status and arg arrive as they are. Unread, it vanishes with
- * the id. Fails with: EINVAL (another event), ENOSYS (the kernel cannot). Since RDMACM_1.4.
+ * the id. A call that waits on a synchronous id fails then; what it waited for may come yet, so the
+ * id is best destroyed. Fails with: EINVAL (another event), ENOSYS (the kernel cannot). Since
+ * RDMACM_1.4.
  */
 int rdma_write_cm_event(
 	struct rdma_cm_id *id, enum rdma_cm_event_type event, int status, uint64_t arg);

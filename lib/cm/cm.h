@@ -236,14 +236,15 @@ int evr_cm_mc_joined(struct evr_cm_mc *mc, const struct evr_ucma_event *raw);
 void evr_cm_mc_detach_all(struct evr_cm_id *id);
 void evr_cm_mc_free_all(struct evr_cm_id *id);
 
-/* event: waits on a synchronous id for the answer to what was just asked. */
+/* event: it has no more to do with the id it was reported for, which may go before it does. */
+void evr_cm_event_hand_over(struct rdma_cm_event *event);
+
+/* wait: on a synchronous id for the answer to what was just asked. */
 int evr_cm_complete(struct evr_cm_id *id);
 /* The same for what a synchronous listener waits for. */
 int evr_cm_await_request(struct evr_cm_id *id);
 /* Gives back the event that the last such call left on the id. */
 void evr_cm_release_event(struct evr_cm_id *id);
-/* The event has no more to do with the id it was reported for, which may go before it does. */
-void evr_cm_event_hand_over(struct rdma_cm_event *event);
 void evr_cm_wait_events(struct evr_cm_id *id, uint32_t reported);
 void evr_cm_wait_mc_events(struct evr_cm_mc *mc, uint32_t reported);
 

@@ -6,8 +6,6 @@
 /* Documented outcomes of serving an event, beside -errno. */
 enum { DELIVER = 0, SWALLOW = 1 };
 
-enum { LAST_ERRNO = 4095 };
-
 typedef int (*serve_fn)(struct evr_cm_event *evt, const struct evr_ucma_event *raw);
 
 static struct evr_cm_id *id_of(struct evr_cm_event *evt)
@@ -373,92 +371,4 @@ int rdma_ack_cm_event(struct rdma_cm_event *event)
 		return evr_cm_result(-EINVAL);
 	event_free((struct evr_cm_event *)event);
 	return 0;
-}
-
-/* The counters may wrap. */
-static bool is_behind(uint32_t done, uint32_t reported)
-{
-	return (int32_t)(reported - done) > 0;
-}
-
-void evr_cm_wait_events(struct evr_cm_id *id, uint32_t reported)
-{
-	pthread_mutex_lock(&id->lock);
-	while (is_behind(id->events_done, reported))
-		pthread_cond_wait(&id->event_done, &id->lock);
-	pthread_mutex_unlock(&id->lock);
-}
-
-void evr_cm_wait_mc_events(struct evr_cm_mc *mc, uint32_t reported)
-{
-	pthread_mutex_lock(&mc->id->lock);
-	while (is_behind(mc->events_done, reported))
-		pthread_cond_wait(&mc->id->event_done, &mc->id->lock);
-	pthread_mutex_unlock(&mc->id->lock);
-}
-
-void evr_cm_release_event(struct evr_cm_id *id)
-{
-	if (!id->id.event)
-		return;
-	rdma_ack_cm_event(id->id.event);
-	id->id.event = NULL;
-}
-
-/* Reasons are positive; either may be anything that the peer or the kernel thought of. */
-static int status_to_error(int status)
-{
-	if (status > LAST_ERRNO || status < -LAST_ERRNO)
-		return -EIO;
-	return status < 0 ? status : -status;
-}
-
-static int status_to_result(const struct rdma_cm_event *event)
-{
-	const struct evr_cm_event *evt = (const struct evr_cm_event *)event;
-
-	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
-		return evr_cm_result(-ENODEV);
-	if (!event->status || evt->error)
-		return evr_cm_result(evt->error);
-	if (event->event == RDMA_CM_EVENT_REJECTED)
-		return evr_cm_result(-ECONNREFUSED);
-	return evr_cm_result(status_to_error(event->status));
-}
-
-/* What tells of something else than the answer. */
-static bool is_by_the_way(const struct rdma_cm_event *event)
-{
-	return event->event == RDMA_CM_EVENT_ADDR_CHANGE ||
-	       event->event == RDMA_CM_EVENT_TIMEWAIT_EXIT;
-}
-
-/* Who waits for the answer to a call would never look for the child. */
-static bool refuse_request(const struct rdma_cm_event *event)
-{
-	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
-		return false;
-	evr_cm_id_drop(evr_cm_id(event->id));
-	return true;
-}
-
-static int await_event(struct evr_cm_id *id, bool wants_request)
-{
-	do {
-		evr_cm_release_event(id);
-		if (rdma_get_cm_event(id->id.channel, &id->id.event))
-			return -1;
-	} while (is_by_the_way(id->id.event) ||
-		 (!wants_request && refuse_request(id->id.event)));
-	return status_to_result(id->id.event);
-}
-
-int evr_cm_complete(struct evr_cm_id *id)
-{
-	return id->sync ? await_event(id, false) : 0;
-}
-
-int evr_cm_await_request(struct evr_cm_id *id)
-{
-	return await_event(id, true);
 }

@@ -402,6 +402,27 @@ START_TEST(an_id_that_was_not_accepted_gets_written_events_too)
 }
 END_TEST
 
+START_TEST(a_written_event_ends_the_wait_of_a_synchronous_id)
+{
+	const struct {
+		int status, error;
+	} ends[] = { { 0, EINTR }, { -ECANCELED, ECANCELED }, { ECANCELED, ECANCELED },
+		{ -1, EPERM } };
+	struct rdma_cm_id *sync;
+	size_t i;
+
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		ck_assert_ok(rdma_create_id(NULL, &sync, NULL, RDMA_PS_TCP));
+		ck_assert_ok(rdma_write_cm_event(sync, RDMA_CM_EVENT_USER, ends[i].status, 7));
+		ck_assert_fails(
+			rdma_resolve_addr(sync, NULL, cm_addr(FAKE_ROCE_IP, 1), 1), ends[i].error);
+		ck_assert_int_eq(sync->event->event, RDMA_CM_EVENT_USER);
+		ck_assert(sync->event->param.arg == 7);
+		cm_destroy(sync);
+	}
+}
+END_TEST
+
 /* --- kernels without all that --- */
 
 START_TEST(a_kernel_that_cannot_is_told_from_a_wrong_argument)
@@ -452,6 +473,7 @@ int main(void)
 		a_written_event_arrives_as_it_was_written,
 		only_user_events_can_be_written,
 		an_id_that_was_not_accepted_gets_written_events_too,
+		a_written_event_ends_the_wait_of_a_synchronous_id,
 		a_kernel_that_cannot_is_told_from_a_wrong_argument,
 		a_kernel_that_cannot_tell_is_found_out_before_the_look_up,
 	};
