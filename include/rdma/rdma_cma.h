@@ -146,7 +146,8 @@ enum {
 };
 
 /*
- * In an event, private_data points into the event. Its length is that of the field it travelled
+ * Without private_data, private_data_len does not count. In an event, private_data points into the
+ * event. Its length is that of the field it travelled
  * in, padded with zeros, except on iWARP: put a length of your own into it.
  */
 struct rdma_conn_param {
@@ -395,7 +396,8 @@ int rdma_disconnect(struct rdma_cm_id *id);
 
 /*
  * Tells the kernel of an event on the queue pair; IBV_EVENT_COMM_EST, data before ESTABLISHED,
- * completes the connection. Succeeds when it is complete already.
+ * completes the connection. Fails with: EISCONN (it is complete already, which does no harm; not on
+ * iWARP), EINVAL (no connection, or on InfiniBand and RoCE another event).
  */
 int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event);
 
@@ -477,7 +479,7 @@ const char *rdma_event_str(enum rdma_cm_event_type event);
 
 /*
  * Sets an option of an id; see RDMA_OPTION_ID above. Fails with: ENOSYS (no such option or level),
- * EINVAL (length or state), EOPNOTSUPP.
+ * EINVAL (length or state), EFAULT (optval is NULL).
  */
 int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval, size_t optlen);
 

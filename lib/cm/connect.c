@@ -125,9 +125,10 @@ static int reject(struct rdma_cm_id *id, const void *data, uint8_t len, uint8_t 
 {
 	struct evr_cm_id *p = evr_cm_id(id);
 
-	if (!id || (len && !data))
+	if (!id)
 		return evr_cm_result(-EINVAL);
-	return evr_cm_result(evr_ucma_reject(evr_cm_fd(p), p->handle, data, len, reason));
+	return evr_cm_result(
+		evr_ucma_reject(evr_cm_fd(p), p->handle, data, data ? len : 0, reason));
 }
 
 int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
@@ -174,10 +175,8 @@ int rdma_disconnect(struct rdma_cm_id *id)
 int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 {
 	struct evr_cm_id *p = evr_cm_id(id);
-	int ret;
 
 	if (!id)
 		return evr_cm_result(-EINVAL);
-	ret = evr_ucma_notify(evr_cm_fd(p), p->handle, event);
-	return evr_cm_result(ret == -EISCONN ? 0 : ret);
+	return evr_cm_result(evr_ucma_notify(evr_cm_fd(p), p->handle, event));
 }

@@ -210,6 +210,8 @@ int fake_set_option(struct fake_file *file, const void *in, size_t out_len)
 
 	if (err)
 		return err;
+	if (cmd->optlen && !value)
+		return -EFAULT;
 	if (cmd->level == RDMA_OPTION_ID)
 		return set_id_option(id, cmd->optname, value, cmd->optlen);
 	if (cmd->level == RDMA_OPTION_IB && cmd->optname == RDMA_OPTION_IB_PATH)
