@@ -79,6 +79,7 @@ int fake_bind_id(struct fake_id *id, const void *addr)
 		return err;
 	}
 	id->bound = true;
+	id->dst.ss_family = family_of(addr);
 	id->state = FAKE_ADDR_BOUND;
 	return 0;
 }

@@ -59,6 +59,7 @@ int fake_listen(struct fake_file *file, const void *in, size_t out_len)
 		return err;
 	id->reuseaddr = false;
 	id->backlog = cmd->backlog && cmd->backlog <= MAX_BACKLOG ? cmd->backlog : MAX_BACKLOG;
+	id->has_cm = id->device != NULL;
 	id->state = FAKE_LISTEN;
 	return 0;
 }
@@ -220,8 +221,9 @@ static int send_reply(struct fake_id *id, const struct rdma_ucm_accept *cmd)
 
 	if (id->conn != FAKE_REQ_RCVD)
 		return -EINVAL;
-	if (fake_is_iwarp(id) ? !fake_qp_exists(param->qp_num)
-			      : param->private_data_len > REP_FIELD)
+	if (fake_is_iwarp(id) && !fake_qp_exists(param->qp_num))
+		return -EINVAL;
+	if (param->private_data_len > REP_FIELD)
 		return -EINVAL;
 	remember(id, param);
 	id->uid = cmd->uid;

@@ -33,14 +33,31 @@ static int caps_fit(const struct fake_device *device, const struct ibv_qp_cap *c
 	return 0;
 }
 
+/* The kernel knows more types than the devices have. */
+static int type_fits(const struct fake_device *device, enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+		return 0;
+	case IBV_QPT_UD:
+		return device->kind == FAKE_IWARP ? EOPNOTSUPP : 0;
+	case IBV_QPT_UC:
+	case IBV_QPT_RAW_PACKET:
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return EOPNOTSUPP;
+	default:
+		return EINVAL;
+	}
+}
+
 static int init_fits(const struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
 {
 	struct fake_context *context = fake_context_of(pd->context);
+	int err = type_fits(context->device, init->qp_type);
 
-	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UD)
-		return EOPNOTSUPP;
-	if (init->qp_type == IBV_QPT_UD && context->device->kind == FAKE_IWARP)
-		return EOPNOTSUPP;
+	if (err)
+		return err;
 	if (!init->send_cq || !init->recv_cq || init->send_cq->context != pd->context ||
 		init->recv_cq->context != pd->context)
 		return EINVAL;

@@ -45,7 +45,7 @@ static bool iwarp_change_ok(enum ibv_qp_state from, enum ibv_qp_state next)
 	case IBV_QPS_RTS:
 		return from == IBV_QPS_RTR || from == IBV_QPS_RTS;
 	case IBV_QPS_SQD:
-		return from == IBV_QPS_RTS || from == IBV_QPS_ERR;
+		return from != IBV_QPS_RESET;
 	default:
 		return next == IBV_QPS_RESET || next == IBV_QPS_ERR;
 	}
