@@ -22,6 +22,7 @@ EVR_UNIT_TESTS += \
 	t/unit/cm_connect.t \
 	t/unit/cm_device.t \
 	t/unit/cm_ep.t \
+	t/unit/cm_errors.t \
 	t/unit/cm_event.t \
 	t/unit/cm_event_map.t \
 	t/unit/cm_fault.t \
@@ -50,6 +51,13 @@ t_unit_cm_connect_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_device_t_SOURCES = t/unit/cm_device.c $(EVR_UNIT_CM)
 t_unit_cm_device_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_device_t_LDADD = $(EVR_UNIT_CM_LIBS)
+EVR_ERRORS_ROWS = \
+	t/errors/addr.def t/errors/all.def t/errors/connect.def t/errors/ep.def t/errors/id.def \
+	t/errors/mcast.def t/errors/qp.def t/errors/service.def
+EVR_ERRORS = t/errors/errors.h t/errors/stage.c t/errors/table.c $(EVR_ERRORS_ROWS)
+t_unit_cm_errors_t_SOURCES = t/unit/cm_errors.c t/unit/cm_errors.def $(EVR_ERRORS) $(EVR_UNIT_CM)
+t_unit_cm_errors_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_errors_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_event_t_SOURCES = t/unit/cm_event.c $(EVR_UNIT_CM)
 t_unit_cm_event_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_event_t_LDADD = $(EVR_UNIT_CM_LIBS)
