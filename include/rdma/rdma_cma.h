@@ -157,7 +157,7 @@ struct rdma_conn_param {
 	uint8_t initiator_depth;     /* and this side */
 	uint8_t flow_control;
 	uint8_t retry_count;     /* 0 to 7, when the peer does not acknowledge; not for accept */
-	uint8_t rnr_retry_count; /* 0 to 7, when the peer has no receive posted; 7: for ever */
+	uint8_t rnr_retry_count; /* 0 to 7, the peer's, when none is posted here; 7: for ever */
 	/* For a queue pair that the id does not know of. */
 	uint8_t srq;
 	uint32_t qp_num;
@@ -464,7 +464,8 @@ static inline struct sockaddr *rdma_get_peer_addr(struct rdma_cm_id *id)
  * Opens every RDMA device. Returns an array that ends in NULL, and its length in *num_devices
  * unless that is NULL. The contexts are those that ids get; they and the array are the caller's
  * until rdma_free_devices(), and the contexts after that for as long as they are in use.
- * Returns NULL and sets errno, *num_devices being 0: ENODEV (none), ENOMEM.
+ * Returns NULL and sets errno, *num_devices being 0: ENODEV (none), ENOMEM, or why the last of them
+ * could not be opened, if none could.
  */
 struct ibv_context **rdma_get_devices(int *num_devices);
 
