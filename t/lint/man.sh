@@ -113,8 +113,17 @@ for header in $cm_headers; do
 done >>"$findings"
 verdict "pages include the header that has their calls"
 
-# What a header says that a call fails with is explained where its page has the ERRORS.
+# What a header says that a call fails with, and what the tests of errors see it fail with, is explained
+# where its page has the ERRORS.
 known=" $(echo '#include <errno.h>' | $cc -E -dM - | sed -n 's/^#define \(E[A-Z0-9]*\) .*/\1/p' | tr '\n' ' ')"
+promised() {
+	# shellcheck disable=SC2086
+	awk -v known="$known" -f "$lintdir/errnos.awk" $cm_headers
+}
+tested() {
+	cat t/errors/*.def t/unit/cm_errors.def | tr '\n' ' ' | sed 's/CASE(/\n&/g' |
+		sed -n 's/^CASE([A-Z]*, [A-Z_]*, \([a-z_]*\),[ 	]*"[^"]*",[ 	]*\(E[A-Z0-9]*\),.*/\1 \2/p'
+}
 errors() {
 	for page; do
 		sed -n '/^\.Sh ERRORS/,/^\.Sh [^E]/p' "$page" | sed -n 's/^\.\(It Bq \)\{0,1\}Er \(E[A-Z0-9]*\).*/\2/p' |
@@ -122,14 +131,19 @@ errors() {
 	done
 }
 # shellcheck disable=SC2086
-{
-	awk -v known="$known" -f "$lintdir/errnos.awk" $cm_headers | sort >"$scratch/promised"
-	sort "$scratch/named" | join - "$scratch/promised" | cut -d' ' -f2- | sort -u >"$scratch/expected"
-	errors $cm_pages | sort -u >"$scratch/explained"
+errors $cm_pages | sort -u >"$scratch/explained"
+sort "$scratch/named" >"$scratch/page_of"
+
+# explains NAME SOURCE: SOURCE prints "call errno".
+explains() {
+	$2 | sort -u | join "$scratch/page_of" - | cut -d' ' -f2- | sort -u >"$scratch/expected"
+	[ -s "$scratch/expected" ] || echo "$2: nothing was found" >>"$findings"
+	comm -23 "$scratch/expected" "$scratch/explained" | sed 's/$/: not in the ERRORS/' >>"$findings"
+	verdict "$1"
 }
-comm -23 "$scratch/expected" "$scratch/explained" | sed 's/$/: in the header, not in the ERRORS/' >>"$findings"
-[ -s "$scratch/expected" ] || echo "no header says what fails" >>"$findings"
-verdict "ERRORS has what the headers say that calls fail with"
+
+explains "ERRORS has what the headers say that calls fail with" promised
+explains "ERRORS has what the table of errors tries" tested
 
 # References between our own pages.
 # shellcheck disable=SC2086
