@@ -13,10 +13,11 @@ EVR_LINTS += t/lint/cm_abi.sh
 endif
 TESTS += $(EVR_LINTS)
 EXTRA_DIST += $(EVR_LINTS) \
-	t/lint/cm_abi.c t/lint/cm_abi.sh \
+	t/lint/cm_abi.beyond t/lint/cm_abi.open t/lint/cm_abi.sh \
 	t/lint/errnos.awk \
 	t/lint/include.awk \
 	t/lint/installed.sh \
+	t/lint/layout.awk \
 	t/lint/length.awk \
 	t/lint/lint.sh \
 	t/lint/prototypes.awk \
