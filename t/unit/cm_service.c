@@ -2,10 +2,8 @@
 #include "unit/cm_unit.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <infiniband/ib.h>
-#include <netdb.h>
-#include <stdio.h>
+#include <pthread.h>
 #include <string.h>
 
 enum { SERVICE = 0x13f1d2f };
@@ -402,6 +400,31 @@ START_TEST(an_id_that_was_not_accepted_gets_written_events_too)
 }
 END_TEST
 
+static void *kick(void *arg)
+{
+	return rdma_write_cm_event(arg, RDMA_CM_EVENT_USER, 0, 1) ? NULL : arg;
+}
+
+START_TEST(a_written_event_wakes_the_thread_that_reads)
+{
+	struct rdma_event_channel *waiting = rdma_create_event_channel();
+	struct rdma_cm_id *mine = cm_id(waiting, RDMA_PS_TCP);
+	struct rdma_cm_event *event = NULL;
+	pthread_t thread;
+	void *kicked;
+
+	fake_wait_for_others(CM_TIMEOUT_MS * 10);
+	ck_assert_int_eq(pthread_create(&thread, NULL, kick, mine), 0);
+	ck_assert_ok(rdma_get_cm_event(waiting, &event));
+	ck_assert(event->event == RDMA_CM_EVENT_USER && event->param.arg == 1);
+	ck_assert_int_eq(pthread_join(thread, &kicked), 0);
+	ck_assert_ptr_eq(kicked, mine);
+	ck_assert_ok(rdma_ack_cm_event(event));
+	cm_destroy(mine);
+	rdma_destroy_event_channel(waiting);
+}
+END_TEST
+
 START_TEST(a_written_event_ends_the_wait_of_a_synchronous_id)
 {
 	const struct {
@@ -473,6 +496,7 @@ int main(void)
 		a_written_event_arrives_as_it_was_written,
 		only_user_events_can_be_written,
 		an_id_that_was_not_accepted_gets_written_events_too,
+		a_written_event_wakes_the_thread_that_reads,
 		a_written_event_ends_the_wait_of_a_synchronous_id,
 		a_kernel_that_cannot_is_told_from_a_wrong_argument,
 		a_kernel_that_cannot_tell_is_found_out_before_the_look_up,
