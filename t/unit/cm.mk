@@ -24,6 +24,8 @@ EVR_UNIT_TESTS += \
 	t/unit/cm_ep.t \
 	t/unit/cm_errors.t \
 	t/unit/cm_event.t \
+	t/unit/cm_event_order.t \
+	t/unit/cm_event_table.t \
 	t/unit/cm_event_map.t \
 	t/unit/cm_fault.t \
 	t/unit/cm_ib.t \
@@ -34,6 +36,7 @@ EVR_UNIT_TESTS += \
 	t/unit/cm_service.t \
 	t/unit/cm_request.t \
 	t/unit/cm_sync.t \
+	t/unit/cm_threads.t \
 	t/unit/cm_trips.t
 t_unit_cm_addr_t_SOURCES = t/unit/cm_addr.c $(EVR_UNIT_CM)
 t_unit_cm_addr_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
@@ -66,6 +69,13 @@ t_unit_cm_event_map_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_ib_t_SOURCES = t/unit/cm_ib.c $(EVR_UNIT_CM)
 t_unit_cm_ib_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_ib_t_LDADD = $(EVR_UNIT_CM_LIBS)
+EVR_UNIT_SUBJECT = t/unit/cm_subject.c t/unit/cm_subject.h $(EVR_UNIT_CM)
+t_unit_cm_event_order_t_SOURCES = t/unit/cm_event_order.c $(EVR_UNIT_SUBJECT)
+t_unit_cm_event_order_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_event_order_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_event_table_t_SOURCES = t/unit/cm_event_table.c $(EVR_UNIT_SUBJECT)
+t_unit_cm_event_table_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_event_table_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_id_t_SOURCES = t/unit/cm_id.c $(EVR_UNIT_CM)
 t_unit_cm_id_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_id_t_LDADD = $(EVR_UNIT_CM_LIBS)
@@ -93,6 +103,9 @@ t_unit_cm_fault_t_SOURCES = t/unit/cm_fault.c \
 t_unit_cm_fault_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_fault_t_LDFLAGS = $(AM_LDFLAGS) $(EVR_FAKE_HEAP_WRAP)
 t_unit_cm_fault_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_threads_t_SOURCES = t/unit/cm_threads.c $(EVR_UNIT_CM)
+t_unit_cm_threads_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_threads_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_ep_t_SOURCES = t/unit/cm_ep.c $(EVR_UNIT_EP)
 t_unit_cm_ep_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_ep_t_LDADD = $(EVR_UNIT_CM_LIBS)
