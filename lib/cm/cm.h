@@ -139,6 +139,8 @@ void evr_cm_channel_free(struct rdma_event_channel *channel);
 int evr_cm_device_get(const struct evr_device_key *key, struct evr_cm_device **dev);
 /* Closes the device with its last reference, unless the caller still has objects on it. */
 void evr_cm_device_put(struct evr_cm_device *dev);
+/* Closes what can be closed, after whoever else is at it. */
+void evr_cm_device_close_unused(void);
 /*
  * Closes devices that were left open for such objects, if these are gone. Never waits for another
  * thread, and costs nothing while every open device has ids.
@@ -169,7 +171,10 @@ int evr_cm_migrate(struct evr_cm_id *id, struct rdma_event_channel *channel);
 
 /* addr: 0 for a family that is none. */
 socklen_t evr_cm_addr_len(const struct sockaddr *addr);
-/* Brings addresses, device and port up to date with the kernel; with_gid, the GIDs too. */
+/*
+ * Brings addresses, device and port up to date with the kernel, and the GIDs; with the work lock
+ * held, or before anybody else knows the id.
+ */
 int evr_cm_addr_query(struct evr_cm_id *id);
 int evr_cm_addr_query_gid(struct evr_cm_id *id);
 

@@ -17,8 +17,13 @@ static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
  */
 static pthread_rwlock_t list_lock = PTHREAD_RWLOCK_INITIALIZER;
 static TAILQ_HEAD(, evr_cm_device) devices = TAILQ_HEAD_INITIALIZER(devices);
-/* How many can be closed; between two updates it may be off by one for a moment. */
-static atomic_uint num_idle;
+/* How many have no reference but could be closed. A hint: it orders nothing, and may be late. */
+static atomic_int num_idle;
+
+static void count_idle(int change)
+{
+	atomic_fetch_add_explicit(&num_idle, change, memory_order_relaxed);
+}
 
 static struct evr_device_key key_of(struct ibv_device *ibdev)
 {
@@ -84,7 +89,7 @@ static int open_device(struct ibv_device *ibdev, struct evr_cm_device **out)
 	}
 	list_device(dev);
 	if (dev->can_close)
-		atomic_fetch_add(&num_idle, 1);
+		count_idle(1);
 	*out = dev;
 	return 0;
 }
@@ -94,7 +99,8 @@ static struct evr_cm_device *find_open(const struct evr_device_key *key)
 	struct evr_cm_device *dev;
 
 	TAILQ_FOREACH (dev, &devices, link)
-		if (!atomic_load(&dev->removed) && evr_device_key_equal(&dev->key, key))
+		if (!atomic_load_explicit(&dev->removed, memory_order_relaxed) &&
+			evr_device_key_equal(&dev->key, key))
 			return dev;
 	return NULL;
 }
@@ -123,9 +129,9 @@ static int find_and_open(const struct evr_device_key *key, struct evr_cm_device 
 /* With a lock held, under which the device stays. */
 static void take_ref(struct evr_cm_device *dev)
 {
-	if (atomic_fetch_add(&dev->refs, 1) || !dev->can_close)
+	if (atomic_fetch_add_explicit(&dev->refs, 1, memory_order_relaxed) || !dev->can_close)
 		return;
-	atomic_fetch_sub(&num_idle, 1);
+	count_idle(-1);
 	evr_cm_reuse_begin(dev);
 }
 
@@ -136,9 +142,9 @@ static bool drop_ref(struct evr_cm_device *dev)
 	bool last;
 
 	evr_cm_reuse_end(dev);
-	last = atomic_fetch_sub(&dev->refs, 1) == 1;
+	last = atomic_fetch_sub_explicit(&dev->refs, 1, memory_order_release) == 1;
 	if (last && can_close)
-		atomic_fetch_add(&num_idle, 1);
+		count_idle(1);
 	return last && can_close;
 }
 
@@ -164,7 +170,7 @@ static bool unlist_if_idle(struct evr_cm_device *dev)
 	bool idle;
 
 	pthread_rwlock_wrlock(&list_lock);
-	idle = !atomic_load(&dev->refs);
+	idle = !atomic_load_explicit(&dev->refs, memory_order_acquire);
 	if (idle)
 		TAILQ_REMOVE(&devices, dev, link);
 	pthread_rwlock_unlock(&list_lock);
@@ -191,7 +197,7 @@ static void close_if_unused(struct evr_cm_device *dev)
 		list_device(dev);
 		return;
 	}
-	atomic_fetch_sub(&num_idle, 1);
+	count_idle(-1);
 	evr_cm_reuse_remember(dev);
 	ibv_close_device(dev->verbs);
 	free(dev);
@@ -245,8 +251,8 @@ static void close_unused(void)
 			close_if_unused(dev);
 }
 
-/* The last reference went: now, or for want of another call never. */
-static void close_last(void)
+/* Now, or for want of another call never. */
+void evr_cm_device_close_unused(void)
 {
 	int saved = errno;
 
@@ -259,14 +265,15 @@ static void close_last(void)
 void evr_cm_device_put(struct evr_cm_device *dev)
 {
 	if (dev && drop_ref(dev))
-		close_last();
+		evr_cm_device_close_unused();
 }
 
 void evr_cm_device_sweep(void)
 {
 	int saved = errno;
 
-	if (!atomic_load(&num_idle) || pthread_mutex_trylock(&open_lock))
+	if (!atomic_load_explicit(&num_idle, memory_order_relaxed) ||
+		pthread_mutex_trylock(&open_lock))
 		return;
 	close_unused();
 	pthread_mutex_unlock(&open_lock);

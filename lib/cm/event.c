@@ -167,7 +167,7 @@ static int serve_device_removal(struct evr_cm_event *evt, const struct evr_ucma_
 	struct evr_cm_device *dev = id_of(evt)->dev;
 
 	if (dev)
-		atomic_store(&dev->removed, true);
+		atomic_store_explicit(&dev->removed, true, memory_order_relaxed);
 	return DELIVER;
 }
 

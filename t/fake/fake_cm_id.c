@@ -47,6 +47,8 @@ static int find_any(struct fake_file *file, uint32_t number, struct fake_id **id
 	*id = fake_table_find(&fake_ids, number);
 	if (!*id)
 		return -ENOENT;
+	fake_happens_after(*id);
+	fake_happens_before(*id);
 	return (*id)->file == file ? 0 : -EINVAL;
 }
 

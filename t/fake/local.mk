@@ -18,6 +18,7 @@ libevr_fake_la_SOURCES = \
 	t/fake/fake_device.c \
 	t/fake/fake_fault.c \
 	t/fake/fake_inject.c \
+	t/fake/fake_order.c \
 	t/fake/fake_verbs.h \
 	t/fake/fake_verbs_async.c \
 	t/fake/fake_verbs_cq.c \

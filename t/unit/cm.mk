@@ -36,7 +36,6 @@ EVR_UNIT_TESTS += \
 	t/unit/cm_service.t \
 	t/unit/cm_request.t \
 	t/unit/cm_sync.t \
-	t/unit/cm_threads.t \
 	t/unit/cm_trips.t
 t_unit_cm_addr_t_SOURCES = t/unit/cm_addr.c $(EVR_UNIT_CM)
 t_unit_cm_addr_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
@@ -103,9 +102,6 @@ t_unit_cm_fault_t_SOURCES = t/unit/cm_fault.c \
 t_unit_cm_fault_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_fault_t_LDFLAGS = $(AM_LDFLAGS) $(EVR_FAKE_HEAP_WRAP)
 t_unit_cm_fault_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_threads_t_SOURCES = t/unit/cm_threads.c $(EVR_UNIT_CM)
-t_unit_cm_threads_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
-t_unit_cm_threads_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_ep_t_SOURCES = t/unit/cm_ep.c $(EVR_UNIT_EP)
 t_unit_cm_ep_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_ep_t_LDADD = $(EVR_UNIT_CM_LIBS)
