@@ -438,7 +438,7 @@ int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr);
 /*
  * Moves an id with the events that wait for it to another channel; NULL makes it synchronous. Waits
  * until its events that were read have been acknowledged. No other call on the id may be under way,
- * rdma_get_cm_event() on its old channel included. Fails with: EINVAL (it is synchronous already).
+ * but others may read both channels. Fails with: EINVAL (it is synchronous already).
  */
 int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel);
 
