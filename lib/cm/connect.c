@@ -53,6 +53,13 @@ static int confirm(struct evr_cm_id *id, const struct evr_ucma_ece *ece)
 	return evr_ucma_accept(evr_cm_fd(id), id->handle, evr_cm_uid(id), NULL, ece);
 }
 
+/* Left alone, the peer would wait until its retries end or the caller destroys the id. */
+static void refuse_response(struct evr_cm_id *id)
+{
+	evr_cm_qp_error(id);
+	evr_ucma_reject(evr_cm_fd(id), id->handle, NULL, 0, REASON_CONSUMER);
+}
+
 int evr_cm_connect_finish(struct evr_cm_id *id)
 {
 	int ret = evr_cm_ece_answer(id);
@@ -64,7 +71,7 @@ int evr_cm_connect_finish(struct evr_cm_id *id)
 	if (!ret)
 		ret = confirm(id, &id->local_ece);
 	if (ret)
-		evr_cm_qp_error(id);
+		refuse_response(id);
 	return ret;
 }
 

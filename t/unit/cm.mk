@@ -18,6 +18,7 @@ EVR_UNIT_CM_LIBS = libevr_cm.la libevr_fake.la $(CHECK_LIBS)
 EVR_UNIT_TESTS += \
 	t/unit/cm_addr.t \
 	t/unit/cm_addrinfo.t \
+	t/unit/cm_bugs.t \
 	t/unit/cm_channel.t \
 	t/unit/cm_connect.t \
 	t/unit/cm_device.t \
@@ -43,6 +44,9 @@ t_unit_cm_addr_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_addrinfo_t_SOURCES = t/unit/cm_addrinfo.c $(EVR_UNIT_CM)
 t_unit_cm_addrinfo_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_addrinfo_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_bugs_t_SOURCES = t/unit/cm_bugs.c $(EVR_UNIT_CM)
+t_unit_cm_bugs_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_bugs_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_channel_t_SOURCES = t/unit/cm_channel.c $(EVR_UNIT_CM)
 t_unit_cm_channel_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_channel_t_LDADD = $(EVR_UNIT_CM_LIBS)

@@ -176,6 +176,7 @@ START_TEST(a_response_that_cannot_be_served_is_one_connect_error)
 	ck_assert(event->id == pair.client && event->status == -1 && errno == ENOMEM);
 	ck_assert_ok(rdma_ack_cm_event(event));
 	ck_assert_int_eq(pair.client->qp->state, IBV_QPS_ERR);
+	ck_assert_ptr_eq(cm_await(pair.channel, RDMA_CM_EVENT_REJECTED), pair.server);
 	ck_assert_int_eq(fake_inject(pair.client, RDMA_CM_EVENT_DISCONNECTED, 0), 0);
 	ck_assert_int_eq(fake_inject(pair.client, RDMA_CM_EVENT_REJECTED, 10), 0);
 	cm_expect_none(pair.channel);
