@@ -2,8 +2,8 @@
  * The decoder of events, and what lib/cm makes of an event that no good kernel sends.
  *
  * The first byte of an input says whom the event is for; then comes the event as the kernel writes
- * it, cut short or not; what is left takes the place of the first bytes of each answer that the
- * library fetches to serve the event: addresses, paths, attributes of queue pairs.
+ * it, cut short or not. What is left falsifies the answers that the library fetches to serve the
+ * event: which ones, from where on, and the bytes.
  */
 #include "fuzz/fuzz.h"
 
@@ -40,6 +40,8 @@ static struct {
 
 static struct {
 	struct evr_ucma_resp_event event;
+	uint8_t answers; /* bits: of QUERY_ADDR, QUERY_PATH, QUERY_GID; above them, INIT_QP_ATTR */
+	uint8_t offset;
 	const uint8_t *rest;
 	size_t rest_len;
 	bool given;
@@ -49,10 +51,22 @@ static const struct evr_sys *fake_sys;
 
 /* --- a kernel that lies ---------------------------------------------------------------------- */
 
-static void overlay(uint64_t response, size_t len)
+enum { ANSWER_QP_ATTR = 3, OFFSET_UNIT = 4 };
+
+static bool is_falsified(const struct evr_ucma_cmd_query *cmd)
 {
-	memcpy((void *)(uintptr_t)response, forged.rest,
-		forged.rest_len < len ? forged.rest_len : len);
+	if (cmd->hdr.op == EVR_UCMA_INIT_QP_ATTR)
+		return forged.answers & 1u << ANSWER_QP_ATTR;
+	return cmd->hdr.op == EVR_UCMA_QUERY && forged.answers & 1u << cmd->option;
+}
+
+static void falsify(uint64_t response, size_t len)
+{
+	size_t offset = (size_t)forged.offset * OFFSET_UNIT;
+
+	if (offset < len)
+		memcpy((uint8_t *)(uintptr_t)response + offset, forged.rest,
+			forged.rest_len < len - offset ? forged.rest_len : len - offset);
 }
 
 static ssize_t forging_write(int fd, const void *buf, size_t len)
@@ -68,8 +82,8 @@ static ssize_t forging_write(int fd, const void *buf, size_t len)
 		return (ssize_t)len;
 	}
 	n = fake_sys->write(fd, buf, len);
-	if (n >= 0 && (hdr->op == EVR_UCMA_QUERY || hdr->op == EVR_UCMA_INIT_QP_ATTR))
-		overlay(cmd->response, hdr->out_bytes);
+	if (n >= 0 && is_falsified(cmd))
+		falsify(cmd->response, hdr->out_bytes);
 	return n;
 }
 
@@ -340,8 +354,12 @@ static enum subject parse(const uint8_t *data, size_t size)
 
 	memset(&forged, 0, sizeof(forged));
 	memcpy(&forged.event, data + 1, len);
-	forged.rest = data + 1 + len;
-	forged.rest_len = size - 1 - len;
+	if (size > 1 + len + 2) {
+		forged.answers = data[1 + len];
+		forged.offset = data[1 + len + 1];
+		forged.rest = data + 1 + len + 2;
+		forged.rest_len = size - 1 - len - 2;
+	}
 	return (enum subject)(data[0] % SUBJECTS);
 }
 

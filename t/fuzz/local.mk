@@ -8,6 +8,7 @@ EVR_FUZZ_SEQUENCE = \
 	t/fuzz/sequence.c t/fuzz/sequence.h \
 	t/fuzz/sequence_addr.c \
 	t/fuzz/sequence_check.c \
+	t/fuzz/sequence_ep.c \
 	t/fuzz/sequence_kernel.c \
 	t/fuzz/sequence_ops.c \
 	$(EVR_FUZZ_COMMON)

@@ -32,6 +32,8 @@ static const struct seq_op *op_of(char letter)
 {
 	const struct seq_op *op = seq_op_of(letter);
 
+	if (!op)
+		op = seq_ep_op_of(letter);
 	return op ? op : seq_kernel_op_of(letter);
 }
 

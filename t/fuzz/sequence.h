@@ -15,6 +15,8 @@
 
 enum { SEQ_IDS = 6, SEQ_CHANNELS = 2, SEQ_EVENTS = 8, SEQ_ARGS = 3, SEQ_STEPS = 200 };
 
+#define SEQ_SERVICE "service"
+
 struct seq_slot {
 	struct rdma_cm_id *id;
 	struct ibv_qp *qp; /* one that the library knows nothing of */
@@ -52,6 +54,7 @@ struct seq_op {
 
 /* NULL for a letter that is none. */
 const struct seq_op *seq_op_of(char letter);
+const struct seq_op *seq_ep_op_of(char letter);
 /* What the fake kernel is told to do; the rest are calls of the library. */
 const struct seq_op *seq_kernel_op_of(char letter);
 /* No failure is to come any more. */
@@ -59,6 +62,8 @@ void seq_calm(void);
 
 /* Destroys what is in the slot; the events of it are acknowledged first: it would wait for them. */
 int seq_destroy(struct seq_world *w, struct seq_slot *slot);
+/* One that came with a request; where no slot is free for it, it goes. */
+void seq_keep_child(struct seq_world *w, struct rdma_cm_id *child);
 /* Acknowledges what was read for the id. */
 void seq_settle(struct seq_world *w, const struct rdma_cm_id *id);
 void seq_ack_oldest(struct seq_world *w);

@@ -33,12 +33,15 @@ static const char *const names[] = {
 	"JOIN_MCAST",
 	"LEAVE_MCAST",
 	"MIGRATE_ID",
+	"RESOLVE_IB_SERVICE",
+	"WRITE_CM_EVENT",
 	"ioctl",
 	"ibv_get_device_list",
 	"ibv_open_device",
 	"ibv_query_device",
 	"ibv_alloc_pd",
 	"ibv_dealloc_pd",
+	"ibv_create_srq",
 	"ibv_create_comp_channel",
 	"ibv_create_cq",
 	"ibv_create_qp",
@@ -73,7 +76,7 @@ static enum fake_message kind_of(unsigned arg)
 
 static unsigned type_of(unsigned arg)
 {
-	return arg <= RDMA_CM_EVENT_TIMEWAIT_EXIT ? arg : UNKNOWN_EVENT;
+	return arg <= RDMA_CM_EVENT_INTERNAL ? arg : UNKNOWN_EVENT;
 }
 
 /* A request brings an id along, of a peer that there is not. */
@@ -181,6 +184,15 @@ static int run_fail_from(struct seq_world *w, const struct seq_step *step)
 	return 0;
 }
 
+/* One that can look for services, and one service there is. */
+static int run_newer_kernel(struct seq_world *w, const struct seq_step *step)
+{
+	fake_newer_kernel(step->who == 0);
+	if (step->arg[0])
+		fake_service_add(step->arg[0], SEQ_SERVICE, FAKE_IB_GID);
+	return 0;
+}
+
 static int run_plug(struct seq_world *w, const struct seq_step *step)
 {
 	enum fake_kind kind = (enum fake_kind)(step->who % FAKE_KINDS);
@@ -244,6 +256,7 @@ static const struct seq_op ops[] = {
 	['H'] = { "HOLD", run_hold },
 	['I'] = { "INJECT", run_inject },
 	['J'] = { "INJECT_GROUP", run_inject_group },
+	['K'] = { "NEWER_KERNEL", run_newer_kernel },
 	['M'] = { "MEANWHILE", run_meanwhile },
 	['N'] = { "FAIL_NEXT", run_fail },
 	['P'] = { "PLUG", run_plug },

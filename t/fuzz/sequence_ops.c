@@ -4,6 +4,7 @@
 #include "cm/cm.h"
 
 #include <errno.h>
+#include <rdma/rdma_verbs.h>
 #include <string.h>
 
 enum { MANY_MS = 1000, NO_ARG = 10 };
@@ -63,6 +64,7 @@ int seq_destroy(struct seq_world *w, struct seq_slot *slot)
 		return 0;
 	seq_settle(w, slot->id);
 	rdma_destroy_qp(slot->id);
+	rdma_destroy_srq(slot->id);
 	if (rdma_destroy_id(slot->id))
 		return -1;
 	fuzz_check(!evr_cm_map_find_id(uid));
@@ -71,8 +73,7 @@ int seq_destroy(struct seq_world *w, struct seq_slot *slot)
 	return 0;
 }
 
-/* One that came with a request; where no slot is free for it, it goes. */
-static void keep_child(struct seq_world *w, struct rdma_cm_id *child)
+void seq_keep_child(struct seq_world *w, struct rdma_cm_id *child)
 {
 	struct seq_slot *slot = free_slot(w);
 	struct seq_slot none = { .id = child };
@@ -318,7 +319,7 @@ static int run_get(struct seq_world *w, const struct seq_step *step)
 	w->events[w->num_events++] =
 		(struct seq_event){ event, event->listen_id ? event->listen_id : event->id };
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
-		keep_child(w, event->id);
+		seq_keep_child(w, event->id);
 	if (step->arg[1])
 		ack(w, w->num_events - 1);
 	return 0;
