@@ -30,6 +30,7 @@ static const char *const object_names[FAKE_OBJECTS] = {
 	[FAKE_CHANNEL] = "completion channels",
 	[FAKE_CQ] = "CQs",
 	[FAKE_SRQ] = "SRQs",
+	[FAKE_XRCD] = "XRC domains",
 	[FAKE_QP] = "QPs",
 	[FAKE_ATTACHMENT] = "multicast attachments",
 };

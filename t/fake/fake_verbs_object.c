@@ -60,8 +60,8 @@ uint32_t fake_node_handles(
 }
 
 /* In the order in which they depend on each other. */
-static const enum fake_object teardown[] = { FAKE_QP, FAKE_SRQ, FAKE_CQ, FAKE_CHANNEL, FAKE_AH,
-	FAKE_MR, FAKE_PD, FAKE_CONTEXT };
+static const enum fake_object teardown[] = { FAKE_QP, FAKE_SRQ, FAKE_XRCD, FAKE_CQ, FAKE_CHANNEL,
+	FAKE_AH, FAKE_MR, FAKE_PD, FAKE_CONTEXT };
 
 void fake_verbs_reset(void)
 {
@@ -74,4 +74,5 @@ void fake_verbs_reset(void)
 			fake_node_free(node);
 	fake_mem_reset();
 	fake_qp_reset();
+	fake_srq_reset();
 }

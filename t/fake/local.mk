@@ -33,6 +33,7 @@ libevr_fake_la_SOURCES = \
 	t/fake/fake_verbs_srq.c \
 	t/fake/fake_verbs_state.c \
 	t/fake/fake_verbs_work.c \
+	t/fake/fake_verbs_xrcd.c \
 	t/fake/fake_wire.c
 # For those that want memory to run out.
 EVR_FAKE_HEAP = t/fake/fake_heap.c t/fake/fake_heap.h
