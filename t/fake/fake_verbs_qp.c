@@ -68,6 +68,8 @@ static int init_fits(struct fake_context *context, const struct ibv_qp_init_attr
 	if ((!xrc_recv && !is_cq_of(init->send_cq, context)) ||
 		(receives && !is_cq_of(init->recv_cq, context)))
 		return EINVAL;
+	if (receives && init->srq && fake_srq_of(init->srq)->xrcd)
+		return EINVAL;
 	if (fake_node_count(FAKE_QP, context) >= (unsigned)context->device->attr.max_qp)
 		return ENOMEM;
 	return caps_fit(context->device, &init->cap);

@@ -34,10 +34,13 @@ EVR_UNIT_TESTS += \
 	t/unit/cm_join_ex.t \
 	t/unit/cm_mcast.t \
 	t/unit/cm_qp.t \
-	t/unit/cm_service.t \
 	t/unit/cm_request.t \
+	t/unit/cm_service.t \
+	t/unit/cm_srq.t \
 	t/unit/cm_sync.t \
-	t/unit/cm_trips.t
+	t/unit/cm_sync_pair.t \
+	t/unit/cm_trips.t \
+	t/unit/cm_verbs.t
 t_unit_cm_addr_t_SOURCES = t/unit/cm_addr.c $(EVR_UNIT_CM)
 t_unit_cm_addr_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_addr_t_LDADD = $(EVR_UNIT_CM_LIBS)
@@ -115,3 +118,12 @@ t_unit_cm_request_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_trips_t_SOURCES = t/unit/cm_trips.c $(EVR_UNIT_CM)
 t_unit_cm_trips_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_trips_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_srq_t_SOURCES = t/unit/cm_srq.c $(EVR_UNIT_EP)
+t_unit_cm_srq_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_srq_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_verbs_t_SOURCES = t/unit/cm_verbs.c $(EVR_UNIT_EP)
+t_unit_cm_verbs_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_verbs_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_sync_pair_t_SOURCES = t/unit/cm_sync_pair.c $(EVR_UNIT_EP)
+t_unit_cm_sync_pair_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_sync_pair_t_LDADD = $(EVR_UNIT_CM_LIBS)

@@ -149,6 +149,25 @@ START_TEST(leaving_does_not_wait_for_what_the_join_left)
 }
 END_TEST
 
+START_TEST(what_is_no_answer_is_passed_over)
+{
+	fake_inject(client, RDMA_CM_EVENT_ADDR_CHANGE, 0);
+	fake_inject(client, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	resolve();
+}
+END_TEST
+
+START_TEST(a_device_that_leaves_is_no_answer)
+{
+	resolve();
+	fake_hold(FAKE_REQ);
+	cm_make_qp(client);
+	fake_inject(client, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+	ck_assert_fails(rdma_connect(client, NULL), ENODEV);
+	ck_assert_int_eq(client->event->event, RDMA_CM_EVENT_DEVICE_REMOVAL);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -162,6 +181,8 @@ int main(void)
 		any_status_is_an_errno,
 		a_request_is_no_answer_to_a_join,
 		leaving_does_not_wait_for_what_the_join_left,
+		what_is_no_answer_is_passed_over,
+		a_device_that_leaves_is_no_answer,
 	};
 
 	return unit_main("cm_sync", tests, sizeof(tests) / sizeof(tests[0]), set_up, tear_down);
