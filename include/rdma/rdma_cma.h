@@ -367,14 +367,14 @@ int rdma_listen(struct rdma_cm_id *id, int backlog);
 int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id);
 
 /*
- * Accepts the request that brought this id. Moves its queue pair to RTS first. Ends in ESTABLISHED,
- * on UD in nothing. conn_param NULL: what the peer asked for, as far as the device can; this needs
- * a queue pair. Private data is copied; it may have 196 bytes on RC, 136 on UD. Waits on a
- * synchronous id, for UD it only takes id->event away. Fails with: EINVAL (no such request any
- * more, depths, data), and what the move of the queue pair fails with; then the request is still
- * there to be rejected. When the kernel refuses, the queue pair is in the error state and the peer
- * was rejected. On a synchronous id also with: ECONNREFUSED, ETIMEDOUT, ECONNRESET (the peer went
- * before the connection was there).
+ * Accepts the request that brought this id. Moves its queue pair to RTS first. Ends in
+ * ESTABLISHED, on UD in nothing. conn_param NULL: what the peer asked for, as far as the device
+ * can; this needs a queue pair. Private data is copied; it may have 196 bytes on RC, 136 on UD,
+ * 252 on iWARP. Waits on a synchronous id, for UD it only takes id->event away. Fails with: EINVAL
+ * (no such request any more, depths, data), and what the move of the queue pair fails with; then
+ * the request is still there to be rejected. When the kernel refuses, the queue pair is in the
+ * error state and the peer was rejected. On a synchronous id also with: ECONNREFUSED, ETIMEDOUT,
+ * ECONNRESET (the peer went before the connection was there).
  */
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param);
 
