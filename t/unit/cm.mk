@@ -104,7 +104,9 @@ t_unit_cm_sync_t_SOURCES = t/unit/cm_sync.c $(EVR_UNIT_CM)
 t_unit_cm_sync_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_sync_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_fault_t_SOURCES = t/unit/cm_fault.c \
-	t/unit/cm_scenario.c t/unit/cm_scenario.h t/unit/cm_scenario_service.c \
+	t/unit/cm_scenario.c t/unit/cm_scenario.h t/unit/cm_scenario_conn.c \
+	t/unit/cm_scenario_dgram.c t/unit/cm_scenario_service.c t/unit/cm_scenario_sync.c \
+	t/unit/cm_step.c t/unit/cm_step.h \
 	$(EVR_UNIT_CM) $(EVR_FAKE_HEAP)
 t_unit_cm_fault_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_fault_t_LDFLAGS = $(AM_LDFLAGS) $(EVR_FAKE_HEAP_WRAP)
