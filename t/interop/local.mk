@@ -50,3 +50,9 @@ endif
 
 EXTRA_DIST += t/interop/cores.sh t/interop/crowd.sh t/interop/ends.sh t/interop/examples.sh t/interop/groups.sh \
 	t/interop/mckey.sh t/interop/mckey2.sh t/interop/migrate.sh t/interop/ucmatose.sh
+
+# libevrdma beside a library that was built on the stock librdmacm.
+if !SYSTEM_RDMACM
+TESTS += t/interop/second.sh
+endif
+EXTRA_DIST += t/interop/second.c t/interop/second.sh t/interop/second_lib.c

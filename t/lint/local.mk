@@ -5,6 +5,7 @@ EVR_LINTS = \
 	t/lint/headers.sh \
 	t/lint/include.sh \
 	t/lint/man.sh \
+	t/lint/needs.sh \
 	t/lint/symbols.sh \
 	t/lint/tools_cli.sh \
 	t/lint/tree.sh
