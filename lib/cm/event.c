@@ -137,7 +137,8 @@ static int serve_connect_response(struct evr_cm_event *evt, const struct evr_ucm
 	return DELIVER;
 }
 
-static int serve_established(struct evr_cm_event *evt, const struct evr_ucma_event *raw)
+/* Even failures can have something to say: a datagram service gives its reason with UNREACHABLE. */
+static int serve_plainly(struct evr_cm_event *evt, const struct evr_ucma_event *raw)
 {
 	copy_param(evt, raw);
 	return DELIVER;
@@ -219,7 +220,6 @@ static const serve_fn serve[] = {
 	[RDMA_CM_EVENT_ROUTE_RESOLVED] = serve_route_resolved,
 	[RDMA_CM_EVENT_CONNECT_REQUEST] = serve_connect_request,
 	[RDMA_CM_EVENT_CONNECT_RESPONSE] = serve_connect_response,
-	[RDMA_CM_EVENT_ESTABLISHED] = serve_established,
 	[RDMA_CM_EVENT_REJECTED] = serve_rejected,
 	[RDMA_CM_EVENT_DISCONNECTED] = serve_disconnected,
 	[RDMA_CM_EVENT_DEVICE_REMOVAL] = serve_device_removal,
@@ -291,7 +291,7 @@ static int serve_locked(struct evr_cm_event *evt, const struct evr_ucma_event *r
 	evt->event.status = raw->status;
 	if (raw->type < sizeof(serve) / sizeof(serve[0]) && serve[raw->type])
 		return serve[raw->type](evt, raw);
-	return DELIVER;
+	return serve_plainly(evt, raw);
 }
 
 static int serve_event(struct evr_cm_event *evt, const struct evr_ucma_event *raw)

@@ -278,6 +278,21 @@ START_TEST(a_datagram_peer_is_told_how_to_be_reached)
 }
 END_TEST
 
+START_TEST(a_datagram_service_that_refuses_says_why)
+{
+	struct rdma_cm_event *event;
+
+	cm_pair_start(&pair, RDMA_PS_UDP);
+	cm_pair_request(&pair, NULL);
+	ck_assert_ok(rdma_reject(pair.server, "no", 2));
+	event = cm_expect(pair.channel, RDMA_CM_EVENT_UNREACHABLE);
+	ck_assert_ptr_eq(event->id, pair.client);
+	ck_assert_uint_ge(event->param.ud.private_data_len, 2);
+	ck_assert_mem_eq(event->param.ud.private_data, "no", 2);
+	ck_assert_ok(rdma_ack_cm_event(event));
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -297,6 +312,7 @@ int main(void)
 		data_before_established_completes_the_connection,
 		a_child_that_cannot_be_filled_is_destroyed_and_its_peer_rejected,
 		a_datagram_peer_is_told_how_to_be_reached,
+		a_datagram_service_that_refuses_says_why,
 	};
 
 	return unit_main(
