@@ -7,7 +7,10 @@ check_PROGRAMS += t/interop/removal
 t_interop_removal_SOURCES = t/interop/removal.c
 t_interop_removal_LDADD = librdmacm.la $(VERBS_LIBS)
 check_PROGRAMS += t/interop/fields
-t_interop_fields_SOURCES = t/interop/fields.c
+t_interop_fields_SOURCES = \
+	t/interop/fields.c t/interop/fields.h \
+	t/interop/fields_show.c t/interop/fields_step.c
+t_interop_fields_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
 t_interop_fields_LDADD = librdmacm.la $(VERBS_LIBS)
 check_PROGRAMS += t/interop/join_ex
 t_interop_join_ex_SOURCES = $(EVR_JOIN_EX_SOURCES) t/interop/join_ex_device.c
