@@ -227,6 +227,7 @@ static void reach_failed(struct cm_subject *s)
 	accept_request(s);
 	fake_fail_next("ibv_modify_qp", ENOMEM);
 	take(s->channel, RDMA_CM_EVENT_CONNECT_ERROR);
+	take(s->channel, RDMA_CM_EVENT_REJECTED);
 	s->id = s->client;
 }
 
