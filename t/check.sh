@@ -4,14 +4,14 @@
 # failed, nothing was skipped, and there were at least as many cells as t/cells records.
 #
 #	t/check.sh               everything
-#	t/check.sh STAGE...      some of: sanitizers normal system dist guest guest-sanitizers
+#	t/check.sh STAGE...      some of: sanitizers threads normal system dist guest guest-sanitizers
 #
 # Build trees, logs and the guest's kernel stay in build-check/, so that a second run is quick.
 set -eu
 cd "$(dirname "$0")/.."
 top=$PWD
 work=$top/build-check
-stages='sanitizers normal system dist guest guest-sanitizers'
+stages='sanitizers threads normal system dist guest guest-sanitizers'
 passed=0 failed=0 skipped=0 built=
 export EVR_GUEST_CACHE="${EVR_GUEST_CACHE:-$work/guest-cache}"
 unset MAKEFLAGS MFLAGS MAKELEVEL top_srcdir top_builddir
@@ -69,7 +69,7 @@ build() {
 # Every cell of `make check`, from the .trs files of automake's driver; the failed ones by name.
 count_trs() {
 	find "$work/$1" -path '*/evrdma-[0-9]*' -prune -o -name '*.trs' -exec cat {} + >"$work/log/$1.trs"
-	grep -E '^(FAIL|ERROR|XPASS|SKIP): ' "$work/log/$1_make_check.log" || :
+	cat "$work/log/$1_make_check"*.log | grep -E '^(FAIL|ERROR|XPASS|SKIP): ' || :
 	# shellcheck disable=SC2046 # three numbers
 	count $(awk '
 		/^:test-result: (PASS|XFAIL)/ { p++ }
@@ -82,6 +82,24 @@ make_check() {
 	before=$((passed + failed + skipped))
 	find "$work/$1" -name '*.trs' -exec rm -f {} +
 	step "$1: make check" in_tree "$1" make -j"$(nproc)" check || :
+	count_trs "$1"
+	say "$1: $((passed + failed + skipped - before)) cells"
+}
+
+# ThreadSanitizer wants its memory where the kernel's address randomization may not leave it.
+without_aslr() {
+	if setarch "$(uname -m)" -R true 2>/dev/null; then
+		setarch "$(uname -m)" -R "$@"
+	else
+		"$@"
+	fi
+}
+
+# What several threads do, under ThreadSanitizer.
+make_check_threads() {
+	before=$((passed + failed + skipped))
+	find "$work/$1" -name '*.trs' -exec rm -f {} +
+	step "$1: make check-threads" in_tree "$1" without_aslr make -j"$(nproc)" check-threads || :
 	count_trs "$1"
 	say "$1: $((passed + failed + skipped - before)) cells"
 }
@@ -104,6 +122,7 @@ make_check_guest() {
 stage() {
 	case $1 in
 	sanitizers) build sanitizers --enable-sanitizers && make_check sanitizers ;;
+	threads) build threads --enable-sanitizers=thread && make_check_threads threads ;;
 	normal) build normal && make_check normal ;;
 	system) build system --with-system-librdmacm && make_check system ;;
 	dist) build normal && step "normal: make distcheck" in_tree normal make -j"$(nproc)" distcheck ;;

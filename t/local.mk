@@ -3,6 +3,7 @@ if TESTS_ENABLED
 if !SYSTEM_RDMACM
 include t/fake/local.mk
 include t/unit/local.mk
+include t/fuzz/local.mk
 endif
 include t/conform/local.mk
 endif

@@ -12,8 +12,9 @@
  * synchronous id" then wait for the next event of the id, passing over ADDR_CHANGE and
  * TIMEWAIT_EXIT, leave it in id->event until the next such call or rdma_destroy_id(), and return
  * its status: -1 with errno ECONNREFUSED for a rejection, ENODEV for DEVICE_REMOVAL, else with the
- * status as errno. On every other id they return as soon as the kernel has taken the request.
- * id->event is the library's: it is not for rdma_ack_cm_event().
+ * status as errno. USER ends the wait too, as a failure: with its status as errno, EINTR for 0. On
+ * every other id they return as soon as the kernel has taken the request. id->event is the
+ * library's: it is not for rdma_ack_cm_event().
  *
  * Errors: a function that returns int returns 0, or -1 and sets errno. Each may fail with these
  * beside what is listed with it: EINVAL (an argument is NULL that may not be, or the id is in the
@@ -145,7 +146,8 @@ enum {
 };
 
 /*
- * In an event, private_data points into the event. Its length is that of the field it travelled
+ * Without private_data, private_data_len does not count. In an event, private_data points into the
+ * event. Its length is that of the field it travelled
  * in, padded with zeros, except on iWARP: put a length of your own into it.
  */
 struct rdma_conn_param {
@@ -155,7 +157,7 @@ struct rdma_conn_param {
 	uint8_t initiator_depth;     /* and this side */
 	uint8_t flow_control;
 	uint8_t retry_count;     /* 0 to 7, when the peer does not acknowledge; not for accept */
-	uint8_t rnr_retry_count; /* 0 to 7, when the peer has no receive posted; 7: for ever */
+	uint8_t rnr_retry_count; /* 0 to 7, the peer's, when none is posted here; 7: for ever */
 	/* For a queue pair that the id does not know of. */
 	uint8_t srq;
 	uint32_t qp_num;
@@ -365,14 +367,14 @@ int rdma_listen(struct rdma_cm_id *id, int backlog);
 int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id);
 
 /*
- * Accepts the request that brought this id. Moves its queue pair to RTS first. Ends in ESTABLISHED,
- * on UD in nothing. conn_param NULL: what the peer asked for, as far as the device can; this needs
- * a queue pair. Private data is copied; it may have 196 bytes on RC, 136 on UD. Waits on a
- * synchronous id, for UD it only takes id->event away. Fails with: EINVAL (no such request any
- * more, depths, data), and what the move of the queue pair fails with; then the request is still
- * there to be rejected. When the kernel refuses, the queue pair is in the error state and the peer
- * was rejected. On a synchronous id also with: ECONNREFUSED, ETIMEDOUT, ECONNRESET (the peer went
- * before the connection was there).
+ * Accepts the request that brought this id. Moves its queue pair to RTS first. Ends in
+ * ESTABLISHED, on UD in nothing. conn_param NULL: what the peer asked for, as far as the device
+ * can; this needs a queue pair. Private data is copied; it may have 196 bytes on RC, 136 on UD,
+ * 252 on iWARP. Waits on a synchronous id, for UD it only takes id->event away. Fails with: EINVAL
+ * (no such request any more, depths, data), and what the move of the queue pair fails with; then
+ * the request is still there to be rejected. When the kernel refuses, the queue pair is in the
+ * error state and the peer was rejected. On a synchronous id also with: ECONNREFUSED, ETIMEDOUT,
+ * ECONNRESET (the peer went before the connection was there).
  */
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param);
 
@@ -394,7 +396,8 @@ int rdma_disconnect(struct rdma_cm_id *id);
 
 /*
  * Tells the kernel of an event on the queue pair; IBV_EVENT_COMM_EST, data before ESTABLISHED,
- * completes the connection. Succeeds when it is complete already.
+ * completes the connection. Fails with: EISCONN (it is complete already, which does no harm; not on
+ * iWARP), EINVAL (no connection, or on InfiniBand and RoCE another event).
  */
 int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event);
 
@@ -435,7 +438,7 @@ int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr);
 /*
  * Moves an id with the events that wait for it to another channel; NULL makes it synchronous. Waits
  * until its events that were read have been acknowledged. No other call on the id may be under way,
- * rdma_get_cm_event() on its old channel included. Fails with: EINVAL (it is synchronous already).
+ * but others may read both channels. Fails with: EINVAL (it is synchronous already).
  */
 int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel);
 
@@ -461,7 +464,8 @@ static inline struct sockaddr *rdma_get_peer_addr(struct rdma_cm_id *id)
  * Opens every RDMA device. Returns an array that ends in NULL, and its length in *num_devices
  * unless that is NULL. The contexts are those that ids get; they and the array are the caller's
  * until rdma_free_devices(), and the contexts after that for as long as they are in use.
- * Returns NULL and sets errno, *num_devices being 0: ENODEV (none), ENOMEM.
+ * Returns NULL and sets errno, *num_devices being 0: ENODEV (none), ENOMEM, or why the last of them
+ * could not be opened, if none could.
  */
 struct ibv_context **rdma_get_devices(int *num_devices);
 
@@ -476,7 +480,7 @@ const char *rdma_event_str(enum rdma_cm_event_type event);
 
 /*
  * Sets an option of an id; see RDMA_OPTION_ID above. Fails with: ENOSYS (no such option or level),
- * EINVAL (length or state), EOPNOTSUPP.
+ * EINVAL (length or state), EFAULT (optval is NULL).
  */
 int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval, size_t optlen);
 
@@ -499,7 +503,7 @@ int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
  * look up; with RAI_SA also node, RAI_DNS or RAI_PASSIVE, or a name of more than 63 characters),
  * ENODEV (no RDMA device), ENOMEM, and for RAI_SA: EOPNOTSUPP (no active InfiniBand port), ENOSYS
  * (the kernel cannot), ENOENT (no such service), ETIMEDOUT; else an error of getaddrinfo(3), for
- * gai_strerror(3).
+ * gai_strerror(3), with errno as rdma_resolve_addrinfo() has it.
  */
 int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
 	struct rdma_addrinfo **res);
@@ -538,7 +542,9 @@ int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
 /*
  * Puts an event on the channel of an id, behind those that wait there: from any thread, to wake the
  * one that reads. event must be USER; status and arg arrive as they are. Unread, it vanishes with
- * the id. Fails with: EINVAL (another event), ENOSYS (the kernel cannot). Since RDMACM_1.4.
+ * the id. A call that waits on a synchronous id fails then; what it waited for may come yet, so the
+ * id is best destroyed. Fails with: EINVAL (another event), ENOSYS (the kernel cannot). Since
+ * RDMACM_1.4.
  */
 int rdma_write_cm_event(
 	struct rdma_cm_id *id, enum rdma_cm_event_type event, int status, uint64_t arg);

@@ -70,6 +70,19 @@ int evr_cm_addr_query_gid(struct evr_cm_id *id)
 	return 0;
 }
 
+/* The device may leave at once, and another thread read so. */
+static int learn_bound(struct evr_cm_id *id)
+{
+	int ret;
+
+	pthread_mutex_lock(&id->work_lock);
+	ret = evr_cm_addr_query(id);
+	if (!ret && id->dev)
+		ret = evr_cm_addr_query_gid(id);
+	pthread_mutex_unlock(&id->work_lock);
+	return ret;
+}
+
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
 	struct evr_cm_id *p = evr_cm_id(id);
@@ -80,9 +93,7 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 		return evr_cm_result(-EINVAL);
 	ret = evr_ucma_bind(evr_cm_fd(p), p->handle, addr, len);
 	if (!ret)
-		ret = evr_cm_addr_query(p);
-	if (!ret && p->dev)
-		ret = evr_cm_addr_query_gid(p);
+		ret = learn_bound(p);
 	return evr_cm_result(ret);
 }
 

@@ -40,10 +40,13 @@ static int tell(struct evr_cm_id *id, const struct rdma_addrinfo *res)
 		evr_cm_fd(id), id->handle, RDMA_CM_EVENT_INTERNAL, 0, evr_cm_uid(res));
 }
 
-static bool can_tell(struct evr_cm_id *id)
+/* Before a look-up that may take long: whether its end can be told at all. */
+static int can_tell(struct evr_cm_id *id)
 {
-	return evr_ucma_write_event(
-		       evr_cm_fd(id), EVR_UCMA_NO_HANDLE, RDMA_CM_EVENT_INTERNAL, 0, 0) != -ENOSYS;
+	int ret = evr_ucma_write_event(
+		evr_cm_fd(id), EVR_UCMA_NO_HANDLE, RDMA_CM_EVENT_INTERNAL, 0, 0);
+
+	return ret == -ENOENT ? 0 : ret;
 }
 
 static int resolve_name(struct evr_cm_id *id, const char *node, const char *service,
@@ -51,8 +54,10 @@ static int resolve_name(struct evr_cm_id *id, const char *node, const char *serv
 {
 	struct rdma_addrinfo *res;
 	int eai = 0;
-	int ret = can_tell(id) ? evr_cm_look_up(node, service, hints, &res, &eai) : -ENOSYS;
+	int ret = can_tell(id);
 
+	if (!ret)
+		ret = evr_cm_look_up(node, service, hints, &res, &eai);
 	if (ret)
 		return ret;
 	move_to(id, EVR_CM_LOOKUP_RUNNING, res);

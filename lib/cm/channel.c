@@ -97,8 +97,10 @@ void evr_cm_channel_free(struct rdma_event_channel *channel)
 		return;
 	evr_sys->close(channel->fd);
 	free(channel);
-	atomic_fetch_sub(&num_channels, 1);
-	evr_cm_device_sweep();
+	if (atomic_fetch_sub(&num_channels, 1) == 1)
+		evr_cm_device_close_unused();
+	else
+		evr_cm_device_sweep();
 }
 
 struct rdma_event_channel *rdma_create_event_channel(void)

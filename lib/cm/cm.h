@@ -91,6 +91,7 @@ struct evr_cm_event {
 	struct rdma_event_channel *channel; /* where it was read */
 	struct evr_cm_id *counted;	    /* the id that the kernel reported it for */
 	struct evr_cm_mc *mc;
+	int error; /* what failed on our side, if that is what the event tells */
 	uint8_t private_data[EVR_UCMA_PRIVATE_DATA_MAX];
 };
 
@@ -138,11 +139,15 @@ void evr_cm_channel_free(struct rdma_event_channel *channel);
 int evr_cm_device_get(const struct evr_device_key *key, struct evr_cm_device **dev);
 /* Closes the device with its last reference, unless the caller still has objects on it. */
 void evr_cm_device_put(struct evr_cm_device *dev);
+/* Closes what can be closed, after whoever else is at it. */
+void evr_cm_device_close_unused(void);
 /*
  * Closes devices that were left open for such objects, if these are gone. Never waits for another
  * thread, and costs nothing while every open device has ids.
  */
 void evr_cm_device_sweep(void);
+/* For rdma_free_devices(). left_out: why a device could not be opened and is not in the list. */
+int evr_cm_device_get_all(struct ibv_context ***list, int *opened, int *left_out);
 /* The XRC domain that the ids on the device share, so that all their SRQs are in one. */
 int evr_cm_device_xrcd(struct evr_cm_device *dev, struct ibv_xrcd **xrcd);
 
@@ -166,7 +171,10 @@ int evr_cm_migrate(struct evr_cm_id *id, struct rdma_event_channel *channel);
 
 /* addr: 0 for a family that is none. */
 socklen_t evr_cm_addr_len(const struct sockaddr *addr);
-/* Brings addresses, device and port up to date with the kernel; with_gid, the GIDs too. */
+/*
+ * Brings addresses, device and port up to date with the kernel, and the GIDs; with the work lock
+ * held, or before anybody else knows the id.
+ */
 int evr_cm_addr_query(struct evr_cm_id *id);
 int evr_cm_addr_query_gid(struct evr_cm_id *id);
 
@@ -233,12 +241,15 @@ int evr_cm_mc_joined(struct evr_cm_mc *mc, const struct evr_ucma_event *raw);
 void evr_cm_mc_detach_all(struct evr_cm_id *id);
 void evr_cm_mc_free_all(struct evr_cm_id *id);
 
-/* event: waits on a synchronous id for the answer to what was just asked. */
+/* event: it has no more to do with the id it was reported for, which may go before it does. */
+void evr_cm_event_hand_over(struct rdma_cm_event *event);
+
+/* wait: on a synchronous id for the answer to what was just asked. */
 int evr_cm_complete(struct evr_cm_id *id);
+/* The same for what a synchronous listener waits for. */
+int evr_cm_await_request(struct evr_cm_id *id);
 /* Gives back the event that the last such call left on the id. */
 void evr_cm_release_event(struct evr_cm_id *id);
-/* The event has no more to do with the id it was reported for, which may go before it does. */
-void evr_cm_event_hand_over(struct rdma_cm_event *event);
 void evr_cm_wait_events(struct evr_cm_id *id, uint32_t reported);
 void evr_cm_wait_mc_events(struct evr_cm_mc *mc, uint32_t reported);
 

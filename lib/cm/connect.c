@@ -53,6 +53,13 @@ static int confirm(struct evr_cm_id *id, const struct evr_ucma_ece *ece)
 	return evr_ucma_accept(evr_cm_fd(id), id->handle, evr_cm_uid(id), NULL, ece);
 }
 
+/* Left alone, the peer would wait until its retries end or the caller destroys the id. */
+static void refuse_response(struct evr_cm_id *id)
+{
+	evr_cm_qp_error(id);
+	evr_ucma_reject(evr_cm_fd(id), id->handle, NULL, 0, REASON_CONSUMER);
+}
+
 int evr_cm_connect_finish(struct evr_cm_id *id)
 {
 	int ret = evr_cm_ece_answer(id);
@@ -64,7 +71,7 @@ int evr_cm_connect_finish(struct evr_cm_id *id)
 	if (!ret)
 		ret = confirm(id, &id->local_ece);
 	if (ret)
-		evr_cm_qp_error(id);
+		refuse_response(id);
 	return ret;
 }
 
@@ -125,9 +132,10 @@ static int reject(struct rdma_cm_id *id, const void *data, uint8_t len, uint8_t 
 {
 	struct evr_cm_id *p = evr_cm_id(id);
 
-	if (!id || (len && !data))
+	if (!id)
 		return evr_cm_result(-EINVAL);
-	return evr_cm_result(evr_ucma_reject(evr_cm_fd(p), p->handle, data, len, reason));
+	return evr_cm_result(
+		evr_ucma_reject(evr_cm_fd(p), p->handle, data, data ? len : 0, reason));
 }
 
 int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
@@ -174,10 +182,8 @@ int rdma_disconnect(struct rdma_cm_id *id)
 int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 {
 	struct evr_cm_id *p = evr_cm_id(id);
-	int ret;
 
 	if (!id)
 		return evr_cm_result(-EINVAL);
-	ret = evr_ucma_notify(evr_cm_fd(p), p->handle, event);
-	return evr_cm_result(ret == -EISCONN ? 0 : ret);
+	return evr_cm_result(evr_ucma_notify(evr_cm_fd(p), p->handle, event));
 }

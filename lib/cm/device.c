@@ -17,8 +17,13 @@ static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
  */
 static pthread_rwlock_t list_lock = PTHREAD_RWLOCK_INITIALIZER;
 static TAILQ_HEAD(, evr_cm_device) devices = TAILQ_HEAD_INITIALIZER(devices);
-/* How many can be closed; between two updates it may be off by one for a moment. */
-static atomic_uint num_idle;
+/* How many have no reference but could be closed. A hint: it orders nothing, and may be late. */
+static atomic_int num_idle;
+
+static void count_idle(int change)
+{
+	atomic_fetch_add_explicit(&num_idle, change, memory_order_relaxed);
+}
 
 static struct evr_device_key key_of(struct ibv_device *ibdev)
 {
@@ -84,7 +89,7 @@ static int open_device(struct ibv_device *ibdev, struct evr_cm_device **out)
 	}
 	list_device(dev);
 	if (dev->can_close)
-		atomic_fetch_add(&num_idle, 1);
+		count_idle(1);
 	*out = dev;
 	return 0;
 }
@@ -94,7 +99,8 @@ static struct evr_cm_device *find_open(const struct evr_device_key *key)
 	struct evr_cm_device *dev;
 
 	TAILQ_FOREACH (dev, &devices, link)
-		if (!atomic_load(&dev->removed) && evr_device_key_equal(&dev->key, key))
+		if (!atomic_load_explicit(&dev->removed, memory_order_relaxed) &&
+			evr_device_key_equal(&dev->key, key))
 			return dev;
 	return NULL;
 }
@@ -123,9 +129,9 @@ static int find_and_open(const struct evr_device_key *key, struct evr_cm_device 
 /* With a lock held, under which the device stays. */
 static void take_ref(struct evr_cm_device *dev)
 {
-	if (atomic_fetch_add(&dev->refs, 1) || !dev->can_close)
+	if (atomic_fetch_add_explicit(&dev->refs, 1, memory_order_relaxed) || !dev->can_close)
 		return;
-	atomic_fetch_sub(&num_idle, 1);
+	count_idle(-1);
 	evr_cm_reuse_begin(dev);
 }
 
@@ -136,9 +142,9 @@ static bool drop_ref(struct evr_cm_device *dev)
 	bool last;
 
 	evr_cm_reuse_end(dev);
-	last = atomic_fetch_sub(&dev->refs, 1) == 1;
+	last = atomic_fetch_sub_explicit(&dev->refs, 1, memory_order_release) == 1;
 	if (last && can_close)
-		atomic_fetch_add(&num_idle, 1);
+		count_idle(1);
 	return last && can_close;
 }
 
@@ -164,7 +170,7 @@ static bool unlist_if_idle(struct evr_cm_device *dev)
 	bool idle;
 
 	pthread_rwlock_wrlock(&list_lock);
-	idle = !atomic_load(&dev->refs);
+	idle = !atomic_load_explicit(&dev->refs, memory_order_acquire);
 	if (idle)
 		TAILQ_REMOVE(&devices, dev, link);
 	pthread_rwlock_unlock(&list_lock);
@@ -191,7 +197,7 @@ static void close_if_unused(struct evr_cm_device *dev)
 		list_device(dev);
 		return;
 	}
-	atomic_fetch_sub(&num_idle, 1);
+	count_idle(-1);
 	evr_cm_reuse_remember(dev);
 	ibv_close_device(dev->verbs);
 	free(dev);
@@ -245,8 +251,8 @@ static void close_unused(void)
 			close_if_unused(dev);
 }
 
-/* The last reference went: now, or for want of another call never. */
-static void close_last(void)
+/* Now, or for want of another call never. */
+void evr_cm_device_close_unused(void)
 {
 	int saved = errno;
 
@@ -259,14 +265,15 @@ static void close_last(void)
 void evr_cm_device_put(struct evr_cm_device *dev)
 {
 	if (dev && drop_ref(dev))
-		close_last();
+		evr_cm_device_close_unused();
 }
 
 void evr_cm_device_sweep(void)
 {
 	int saved = errno;
 
-	if (!atomic_load(&num_idle) || pthread_mutex_trylock(&open_lock))
+	if (!atomic_load_explicit(&num_idle, memory_order_relaxed) ||
+		pthread_mutex_trylock(&open_lock))
 		return;
 	close_unused();
 	pthread_mutex_unlock(&open_lock);
@@ -307,11 +314,11 @@ static int get_listed(struct ibv_device *ibdev, struct ibv_context **context)
 	return 0;
 }
 
-/* Leaves out what cannot be opened; 0, or why there is nothing. */
+/* Leaves out what cannot be opened; 0, or why the last such could not. */
 static int open_listed(
 	struct ibv_device **list, int num, struct ibv_context **contexts, int *opened)
 {
-	int i, ret = -ENODEV;
+	int i, ret = 0;
 
 	pthread_mutex_lock(&open_lock);
 	for (i = 0; i < num; i++) {
@@ -323,13 +330,13 @@ static int open_listed(
 			++*opened;
 	}
 	pthread_mutex_unlock(&open_lock);
-	return *opened ? 0 : ret;
+	return ret;
 }
 
-static int get_all(struct ibv_context ***out, int *opened)
+static int get_all(struct ibv_context ***out, int *opened, int *left_out)
 {
 	struct ibv_device **list;
-	int num = 0, ret = -ENOMEM;
+	int num = 0;
 
 	errno = 0;
 	list = ibv_get_device_list(&num);
@@ -337,21 +344,30 @@ static int get_all(struct ibv_context ***out, int *opened)
 		return errno == ENOMEM ? -ENOMEM : -ENODEV;
 	*out = calloc((size_t)num + 1, sizeof(**out));
 	if (*out)
-		ret = open_listed(list, num, *out, opened);
+		*left_out = open_listed(list, num, *out, opened);
 	ibv_free_device_list(list);
-	if (ret)
-		free(*out);
-	return ret;
+	if (!*out)
+		return -ENOMEM;
+	if (*opened)
+		return 0;
+	free(*out);
+	return *left_out ? *left_out : -ENODEV;
+}
+
+int evr_cm_device_get_all(struct ibv_context ***list, int *opened, int *left_out)
+{
+	int ret = evr_cm_init();
+
+	*opened = *left_out = 0;
+	return ret ? ret : get_all(list, opened, left_out);
 }
 
 struct ibv_context **rdma_get_devices(int *num_devices)
 {
 	struct ibv_context **list = NULL;
-	int opened = 0;
-	int ret = evr_cm_init();
+	int opened, left_out;
+	int ret = evr_cm_device_get_all(&list, &opened, &left_out);
 
-	if (!ret)
-		ret = get_all(&list, &opened);
 	if (num_devices)
 		*num_devices = opened;
 	return evr_cm_result(ret) ? NULL : list;

@@ -18,6 +18,7 @@ static int turn_into(struct evr_cm_event *evt, enum rdma_cm_event_type type, int
 {
 	evt->event.event = type;
 	evt->event.status = -1;
+	evt->error = error;
 	errno = -error;
 	return DELIVER;
 }
@@ -136,7 +137,8 @@ static int serve_connect_response(struct evr_cm_event *evt, const struct evr_ucm
 	return DELIVER;
 }
 
-static int serve_established(struct evr_cm_event *evt, const struct evr_ucma_event *raw)
+/* Even failures can have something to say: a datagram service gives its reason with UNREACHABLE. */
+static int serve_plainly(struct evr_cm_event *evt, const struct evr_ucma_event *raw)
 {
 	copy_param(evt, raw);
 	return DELIVER;
@@ -166,7 +168,7 @@ static int serve_device_removal(struct evr_cm_event *evt, const struct evr_ucma_
 	struct evr_cm_device *dev = id_of(evt)->dev;
 
 	if (dev)
-		atomic_store(&dev->removed, true);
+		atomic_store_explicit(&dev->removed, true, memory_order_relaxed);
 	return DELIVER;
 }
 
@@ -218,7 +220,6 @@ static const serve_fn serve[] = {
 	[RDMA_CM_EVENT_ROUTE_RESOLVED] = serve_route_resolved,
 	[RDMA_CM_EVENT_CONNECT_REQUEST] = serve_connect_request,
 	[RDMA_CM_EVENT_CONNECT_RESPONSE] = serve_connect_response,
-	[RDMA_CM_EVENT_ESTABLISHED] = serve_established,
 	[RDMA_CM_EVENT_REJECTED] = serve_rejected,
 	[RDMA_CM_EVENT_DISCONNECTED] = serve_disconnected,
 	[RDMA_CM_EVENT_DEVICE_REMOVAL] = serve_device_removal,
@@ -241,14 +242,14 @@ static bool is_multicast(uint32_t type)
  */
 static void find_subject(struct evr_cm_event *evt, const struct evr_ucma_event *raw)
 {
-	if (is_multicast(raw->type)) {
+	if (is_multicast(raw->type))
 		evt->mc = evr_cm_map_find_mc(raw->uid);
-		evt->counted = evt->mc ? evt->mc->id : evr_cm_map_find_id(raw->uid);
-	} else if (raw->uid) {
+	if (evt->mc)
+		evt->counted = evt->mc->id;
+	else if (raw->uid)
 		evt->counted = evr_cm_map_find_id(raw->uid);
-	} else {
+	else
 		evt->counted = evr_cm_map_find_child(raw->handle);
-	}
 }
 
 /* What a program on this side wrote, and not the peer's doing. */
@@ -290,7 +291,7 @@ static int serve_locked(struct evr_cm_event *evt, const struct evr_ucma_event *r
 	evt->event.status = raw->status;
 	if (raw->type < sizeof(serve) / sizeof(serve[0]) && serve[raw->type])
 		return serve[raw->type](evt, raw);
-	return DELIVER;
+	return serve_plainly(evt, raw);
 }
 
 static int serve_event(struct evr_cm_event *evt, const struct evr_ucma_event *raw)
@@ -370,65 +371,4 @@ int rdma_ack_cm_event(struct rdma_cm_event *event)
 		return evr_cm_result(-EINVAL);
 	event_free((struct evr_cm_event *)event);
 	return 0;
-}
-
-/* The counters may wrap. */
-static bool is_behind(uint32_t done, uint32_t reported)
-{
-	return (int32_t)(reported - done) > 0;
-}
-
-void evr_cm_wait_events(struct evr_cm_id *id, uint32_t reported)
-{
-	pthread_mutex_lock(&id->lock);
-	while (is_behind(id->events_done, reported))
-		pthread_cond_wait(&id->event_done, &id->lock);
-	pthread_mutex_unlock(&id->lock);
-}
-
-void evr_cm_wait_mc_events(struct evr_cm_mc *mc, uint32_t reported)
-{
-	pthread_mutex_lock(&mc->id->lock);
-	while (is_behind(mc->events_done, reported))
-		pthread_cond_wait(&mc->id->event_done, &mc->id->lock);
-	pthread_mutex_unlock(&mc->id->lock);
-}
-
-void evr_cm_release_event(struct evr_cm_id *id)
-{
-	if (!id->id.event)
-		return;
-	rdma_ack_cm_event(id->id.event);
-	id->id.event = NULL;
-}
-
-/* -1 stands for a failure on our side, whose errno is set. */
-static int status_to_result(const struct rdma_cm_event *event)
-{
-	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
-		return evr_cm_result(-ENODEV);
-	if (!event->status || event->status == -1)
-		return event->status;
-	if (event->event == RDMA_CM_EVENT_REJECTED)
-		return evr_cm_result(-ECONNREFUSED);
-	return evr_cm_result(event->status < 0 ? event->status : -event->status);
-}
-
-/* What tells of something else than the answer. */
-static bool is_by_the_way(const struct rdma_cm_event *event)
-{
-	return event->event == RDMA_CM_EVENT_ADDR_CHANGE ||
-	       event->event == RDMA_CM_EVENT_TIMEWAIT_EXIT;
-}
-
-int evr_cm_complete(struct evr_cm_id *id)
-{
-	if (!id->sync)
-		return 0;
-	do {
-		evr_cm_release_event(id);
-		if (rdma_get_cm_event(id->id.channel, &id->id.event))
-			return -1;
-	} while (is_by_the_way(id->id.event));
-	return status_to_result(id->id.event);
 }

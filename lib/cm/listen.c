@@ -5,7 +5,13 @@
 /* Asks what the kernel chose only where it had to choose. */
 static int learn_port(struct evr_cm_id *id)
 {
-	return rdma_get_src_port(&id->id) ? 0 : evr_cm_addr_query(id);
+	int ret = 0;
+
+	pthread_mutex_lock(&id->work_lock);
+	if (!rdma_get_src_port(&id->id))
+		ret = evr_cm_addr_query(id);
+	pthread_mutex_unlock(&id->work_lock);
+	return ret;
 }
 
 int rdma_listen(struct rdma_cm_id *id, int backlog)

@@ -28,7 +28,8 @@ libevr_cm_la_SOURCES = \
 	lib/cm/reuse.c \
 	lib/cm/route.c \
 	lib/cm/service.c \
-	lib/cm/srq.c
+	lib/cm/srq.c \
+	lib/cm/wait.c
 libevr_cm_la_LIBADD = libevr_kern.la libevr_util.la
 
 cmlib_LTLIBRARIES += librdmacm.la

@@ -91,13 +91,26 @@ int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *cont
 	return rdma_join_multicast_ex(id, &attr, context);
 }
 
-/* MULTICAST_JOIN was read: the group has its address now, and the queue pair can be attached. */
+static void detach(struct evr_cm_mc *mc)
+{
+	struct ibv_qp *qp = mc->id->id.qp;
+
+	if (qp && mc->attached)
+		ibv_detach_mcast(qp, &mc->mgid, mc->mlid);
+	mc->attached = false;
+}
+
+/*
+ * MULTICAST_JOIN was read: the group has its address now, and the queue pair can be attached. If it
+ * comes once more, the address before is none any longer.
+ */
 int evr_cm_mc_joined(struct evr_cm_mc *mc, const struct evr_ucma_event *raw)
 {
 	const struct ib_uverbs_ah_attr *ah = &raw->param.ud.ah_attr;
 	struct ibv_qp *qp = mc->id->id.qp;
 	int ret;
 
+	detach(mc);
 	memcpy(mc->mgid.raw, ah->grh.dgid, sizeof(mc->mgid.raw));
 	mc->mlid = ah->dlid;
 	if (!qp || mc->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER)
@@ -107,15 +120,6 @@ int evr_cm_mc_joined(struct evr_cm_mc *mc, const struct evr_ucma_event *raw)
 		return ret < 0 ? -errno : -ret;
 	mc->attached = true;
 	return 0;
-}
-
-static void detach(struct evr_cm_mc *mc)
-{
-	struct ibv_qp *qp = mc->id->id.qp;
-
-	if (qp && mc->attached)
-		ibv_detach_mcast(qp, &mc->mgid, mc->mlid);
-	mc->attached = false;
 }
 
 /* A queue pair that is attached cannot be destroyed. */

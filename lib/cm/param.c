@@ -14,15 +14,18 @@ static bool depths_fit(const struct evr_cm_device *dev, const struct rdma_conn_p
 	       param->initiator_depth <= dev->max_initiator_depth;
 }
 
+static uint8_t data_len(const struct rdma_conn_param *param)
+{
+	return param->private_data ? param->private_data_len : 0;
+}
+
 int evr_cm_param_check(const struct evr_cm_id *id, const struct rdma_conn_param *param)
 {
 	if (!id->dev || (!param && !id->id.qp))
 		return -EINVAL;
 	if (!param)
 		return 0;
-	if (param->private_data_len && !param->private_data)
-		return -EINVAL;
-	if (id->connect_len + param->private_data_len > UINT8_MAX)
+	if (id->connect_len + data_len(param) > UINT8_MAX)
 		return -EINVAL;
 	return id->id.ps != RDMA_PS_TCP || depths_fit(id->dev, param) ? 0 : -EINVAL;
 }
@@ -52,7 +55,7 @@ void evr_cm_param_to_kern(const struct evr_cm_id *id, const struct rdma_conn_par
 	};
 	put_data(kern, id->connect_data, id->connect_len);
 	if (param)
-		put_data(kern, param->private_data, param->private_data_len);
+		put_data(kern, param->private_data, data_len(param));
 }
 
 static const void *keep_data(struct evr_cm_event *evt, struct evr_ucma_event_data data)

@@ -15,17 +15,16 @@ static int refuse(struct rdma_cm_event *event)
 /* What came; or NULL and errno when it is no request, and stays on the listener to be looked at. */
 static struct rdma_cm_event *await_request(struct rdma_cm_id *listen)
 {
-	struct rdma_cm_event *event;
+	int ret = evr_cm_await_request(evr_cm_id(listen));
+	struct rdma_cm_event *event = listen->event;
 
-	if (evr_cm_complete(evr_cm_id(listen)))
-		return NULL;
-	event = listen->event;
-	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
-		errno = EINVAL;
-		return NULL;
+	if (event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		listen->event = NULL; /* it brought an id, whatever its status is */
+		return event;
 	}
-	listen->event = NULL;
-	return event;
+	if (!ret)
+		errno = EINVAL;
+	return NULL;
 }
 
 /* For a connection that is over the kernel knows of no queue pair. */

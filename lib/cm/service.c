@@ -156,7 +156,10 @@ static void note(struct search *search, int ret)
 		search->error = ret;
 }
 
-/* A service identifier is not in the source, so that it can be bound to more than once. */
+/*
+ * The id is synchronous and waits for the administrator: for seconds, if that is gone. The source
+ * has no service identifier, so that it can be bound to more than once.
+ */
 static int ask(struct search *search, struct rdma_cm_id *id, const union ibv_gid *gid)
 {
 	struct sockaddr_ib src = { .sib_family = AF_IB, .sib_pkey = UINT16_MAX };
@@ -177,19 +180,17 @@ static int ask(struct search *search, struct rdma_cm_id *id, const union ibv_gid
 	return ret;
 }
 
-/* On a synchronous id, which waits for the administrator: for seconds, if it is gone. */
 static int ask_port(struct search *search, const union ibv_gid *gid)
 {
 	int ps = search->hints->ai_port_space;
-	struct rdma_cm_id *id;
-	int ret;
+	struct evr_cm_id *id;
+	int ret = evr_cm_id_create(NULL, NULL, ps ? (enum rdma_port_space)ps : RDMA_PS_IB,
+		(enum ibv_qp_type)search->hints->ai_qp_type, &id);
 
-	if (rdma_create_id(NULL, &id, NULL, ps ? (enum rdma_port_space)ps : RDMA_PS_IB))
-		return -errno;
-	if (search->hints->ai_qp_type)
-		id->qp_type = (enum ibv_qp_type)search->hints->ai_qp_type;
-	ret = ask(search, id, gid);
-	rdma_destroy_id(id);
+	if (ret)
+		return ret;
+	ret = ask(search, &id->id, gid);
+	evr_cm_id_drop(id);
 	return ret;
 }
 
@@ -232,12 +233,14 @@ int evr_cm_service_look_up(
 {
 	struct rdma_addrinfo *first = NULL;
 	struct search search = { service, hints, &first, -EOPNOTSUPP };
-	struct ibv_context **devices = rdma_get_devices(NULL);
-	int i;
+	struct ibv_context **devices;
+	int i, num, left_out;
+	int ret = evr_cm_device_get_all(&devices, &num, &left_out);
 
-	if (!devices)
-		return -errno;
-	for (i = 0; devices[i]; i++)
+	if (ret)
+		return ret;
+	note(&search, left_out);
+	for (i = 0; i < num; i++)
 		ask_device(&search, devices[i]);
 	rdma_free_devices(devices);
 	if (first && search.error != -ENOMEM) {

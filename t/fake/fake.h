@@ -41,6 +41,7 @@ enum fake_object {
 	FAKE_CHANNEL,
 	FAKE_CQ,
 	FAKE_SRQ,
+	FAKE_XRCD,
 	FAKE_QP,
 	FAKE_ATTACHMENT,
 	FAKE_OBJECTS
@@ -57,7 +58,7 @@ const char *fake_problem(void);
 enum fake_kind {
 	FAKE_ROCE,  /* "fake0", 192.0.2.1/24, 2001:db8::1/64: RoCE v2, like rxe */
 	FAKE_IWARP, /* "fakeiw0", 198.51.100.1/24, 2001:db8:1::1/64: no UD, like siw */
-	FAKE_IB,    /* "fakeib0", 203.0.113.1/24, 2001:db8:2::1/64: AF_IB, IPoIB, all groups */
+	FAKE_IB,    /* "fakeib0", 203.0.113.1/24, 2001:db8:2::1/64: AF_IB, IPoIB, XRC, all groups */
 	FAKE_KINDS
 };
 
@@ -189,7 +190,10 @@ int fake_repeat(int fd, unsigned n);
  * not, as after a reset: those before 2025.
  */
 void fake_newer_kernel(bool on);
-/* Tells the administrator of FAKE_IB's subnet of a service; name may be NULL. */
+/*
+ * Tells the administrator of FAKE_IB's subnet of a service; name may be NULL. It has one record for
+ * each number and GID.
+ */
 void fake_service_add(uint64_t id, const char *name, const char *gid);
 
 /* --- work --------------------------------------------------------------------------------- */

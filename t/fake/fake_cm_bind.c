@@ -79,6 +79,7 @@ int fake_bind_id(struct fake_id *id, const void *addr)
 		return err;
 	}
 	id->bound = true;
+	id->dst.ss_family = family_of(addr);
 	id->state = FAKE_ADDR_BOUND;
 	return 0;
 }
@@ -126,6 +127,14 @@ static bool listens_on(const struct fake_id *listener, const void *addr)
 	       fake_addr_same(&listener->src, addr);
 }
 
+/* The two ends of XRC differ. */
+static bool fits_type(const struct fake_id *listener, const struct fake_id *from)
+{
+	if (from->qp_type == IBV_QPT_XRC_SEND)
+		return listener->qp_type == IBV_QPT_XRC_RECV;
+	return listener->qp_type == from->qp_type;
+}
+
 struct fake_id *fake_listener_find(const struct fake_id *from)
 {
 	struct fake_id *id;
@@ -135,7 +144,7 @@ struct fake_id *fake_listener_find(const struct fake_id *from)
 	if (id->state == FAKE_LISTEN && !id->closed &&
 		(!id->device || id->device == from->device) &&
 		fake_service(id, &id->src) == fake_service(from, &from->dst) &&
-		id->qp_type == from->qp_type && listens_on(id, &from->dst))
+		fits_type(id, from) && listens_on(id, &from->dst))
 		return id;
 	return NULL;
 }

@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-enum { MAX_BACKLOG = 1024, REQ_FIELD = 92, REP_FIELD = 196 };
+/* What siw has for an answer; the others have a field of fixed size. */
+enum { MAX_BACKLOG = 1024, REQ_FIELD = 92, REP_FIELD = 196, MPA_ROOM = 252 };
 
 bool fake_is_iwarp(const struct fake_id *id)
 {
@@ -59,6 +60,7 @@ int fake_listen(struct fake_file *file, const void *in, size_t out_len)
 		return err;
 	id->reuseaddr = false;
 	id->backlog = cmd->backlog && cmd->backlog <= MAX_BACKLOG ? cmd->backlog : MAX_BACKLOG;
+	id->has_cm = id->device != NULL;
 	id->state = FAKE_LISTEN;
 	return 0;
 }
@@ -220,8 +222,9 @@ static int send_reply(struct fake_id *id, const struct rdma_ucm_accept *cmd)
 
 	if (id->conn != FAKE_REQ_RCVD)
 		return -EINVAL;
-	if (fake_is_iwarp(id) ? !fake_qp_exists(param->qp_num)
-			      : param->private_data_len > REP_FIELD)
+	if (fake_is_iwarp(id) && !fake_qp_exists(param->qp_num))
+		return -EINVAL;
+	if (param->private_data_len > (fake_is_iwarp(id) ? MPA_ROOM : REP_FIELD))
 		return -EINVAL;
 	remember(id, param);
 	id->uid = cmd->uid;

@@ -66,10 +66,13 @@ void fake_rej_arrive(const struct fake_packet *packet)
 
 /* --- the end --- */
 
+/* What is not a connection yet, or no more, is over already. */
 static int disconnect_iwarp(struct fake_id *id)
 {
-	if (id->conn != FAKE_ESTABLISHED)
+	if (id->state == FAKE_LISTEN || id->conn == FAKE_DREQ_SENT)
 		return -EINVAL;
+	if (id->conn != FAKE_ESTABLISHED)
+		return 0;
 	id->conn = FAKE_DREQ_SENT;
 	fake_reply(id, FAKE_DREQ, id->peer, 0);
 	return 0;

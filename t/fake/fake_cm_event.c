@@ -20,6 +20,7 @@ struct fake_event *fake_event_new(struct fake_id *owner, unsigned type, int stat
 
 void fake_event_force(struct fake_event *event)
 {
+	fake_happens_before(event);
 	TAILQ_INSERT_TAIL(&event->file->events, event, link);
 	fake_bell_set(&event->file->bell, true);
 }
@@ -80,6 +81,7 @@ void fake_events_move(struct fake_id *owner, struct fake_file *from, struct fake
 		TAILQ_REMOVE(&from->events, event, link);
 		TAILQ_INSERT_TAIL(&to->events, event, link);
 		event->file = to;
+		fake_happens_before(event);
 		if (event->child)
 			event->child->file = to;
 	}
@@ -96,6 +98,8 @@ int fake_get_event(struct fake_file *file, const void *in, size_t out_len)
 		return -ENOSPC;
 	if (!event)
 		return fake_bell_empty(&file->bell);
+	fake_happens_after(event);
+	fake_happens_after(event->owner);
 	fake_respond(cmd->response, &event->resp, sizeof(event->resp), out_len);
 	if (event->owner)
 		event->owner->events_reported++;

@@ -47,6 +47,8 @@ static int find_any(struct fake_file *file, uint32_t number, struct fake_id **id
 	*id = fake_table_find(&fake_ids, number);
 	if (!*id)
 		return -ENOENT;
+	fake_happens_after(*id);
+	fake_happens_before(*id);
 	return (*id)->file == file ? 0 : -EINVAL;
 }
 
@@ -210,6 +212,8 @@ int fake_set_option(struct fake_file *file, const void *in, size_t out_len)
 
 	if (err)
 		return err;
+	if (cmd->optlen && !value)
+		return -EFAULT;
 	if (cmd->level == RDMA_OPTION_ID)
 		return set_id_option(id, cmd->optname, value, cmd->optlen);
 	if (cmd->level == RDMA_OPTION_IB && cmd->optname == RDMA_OPTION_IB_PATH)

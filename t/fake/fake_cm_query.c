@@ -262,8 +262,10 @@ static void put_rtr(const struct fake_id *id, struct ib_uverbs_qp_attr *attr)
 	attr->dest_qp_num = id->peer_qp_num;
 	attr->rq_psn = id->peer;
 	attr->max_dest_rd_atomic = id->responder_resources;
-	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-			     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	attr->qp_attr_mask =
+		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	if (id->qp_type != IBV_QPT_XRC_SEND)
+		attr->qp_attr_mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 }
 
 static void put_rts(const struct fake_id *id, struct ib_uverbs_qp_attr *attr)
@@ -273,8 +275,9 @@ static void put_rts(const struct fake_id *id, struct ib_uverbs_qp_attr *attr)
 	attr->retry_cnt = id->retry_count;
 	attr->rnr_retry = id->rnr_retry_count;
 	attr->max_rd_atomic = id->initiator_depth;
-	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-			     IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT;
+	if (id->qp_type != IBV_QPT_XRC_RECV)
+		attr->qp_attr_mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 }
 
 static bool conn_has_peer(const struct fake_id *id)

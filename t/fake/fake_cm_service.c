@@ -61,22 +61,31 @@ void fake_services_reset(void)
 	newer = false;
 }
 
+/* One record for each number and GID: a later one takes the place of an earlier. */
+static struct fake_service_rec *place_of(const struct fake_service_rec *rec)
+{
+	uint32_t i;
+
+	for (i = 0; i < num_services; i++)
+		if (services[i].id == rec->id &&
+			!memcmp(services[i].gid, rec->gid, sizeof(rec->gid)))
+			return &services[i];
+	if (num_services == MOST_SERVICES)
+		fake_die("too many services");
+	return &services[num_services++];
+}
+
 /* The name fills its field when it is that long, and ends without a NUL then. */
 void fake_service_add(uint64_t id, const char *name, const char *gid)
 {
-	struct fake_service_rec *rec;
+	struct fake_service_rec rec = { .id = htobe64(id), .pkey = UINT16_MAX };
 
 	FAKE_GUARD();
-	if (num_services == MOST_SERVICES)
-		fake_die("too many services");
-	rec = &services[num_services++];
-	memset(rec, 0, sizeof(*rec));
-	rec->id = htobe64(id);
-	rec->pkey = UINT16_MAX;
 	if (name)
-		memcpy(rec->name, name, strnlen(name, sizeof(rec->name)));
-	if (inet_pton(AF_INET6, gid, rec->gid) != 1)
+		memcpy(rec.name, name, strnlen(name, sizeof(rec.name)));
+	if (inet_pton(AF_INET6, gid, rec.gid) != 1)
 		fake_die("%s is no GID", gid);
+	*place_of(&rec) = rec;
 }
 
 static bool matches(const struct fake_wanted *wanted, const struct fake_service_rec *rec)

@@ -16,7 +16,7 @@ int fake_sidr_connect(struct fake_id *id, const struct rdma_ucm_connect *cmd)
 	struct fake_packet packet = { .kind = FAKE_SIDR_REQ, .from = id->number };
 
 	if (fake_is_iwarp(id))
-		return -ENOSYS;
+		return -EINVAL;
 	if (cmd->conn_param.private_data_len > request_room(id))
 		return -EINVAL;
 	id->has_cm = true;

@@ -30,12 +30,17 @@ static const char *const object_names[FAKE_OBJECTS] = {
 	[FAKE_CHANNEL] = "completion channels",
 	[FAKE_CQ] = "CQs",
 	[FAKE_SRQ] = "SRQs",
+	[FAKE_XRCD] = "XRC domains",
 	[FAKE_QP] = "QPs",
 	[FAKE_ATTACHMENT] = "multicast attachments",
 };
 
+static _Thread_local unsigned depth;
+
 int fake_lock(void)
 {
+	if (!depth++)
+		fake_hide();
 	pthread_mutex_lock(&lock);
 	return 0;
 }
@@ -43,6 +48,8 @@ int fake_lock(void)
 void fake_unlock(int *guard)
 {
 	pthread_mutex_unlock(&lock);
+	if (!--depth)
+		fake_show();
 }
 
 void *fake_alloc(size_t size)

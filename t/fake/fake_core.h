@@ -13,6 +13,16 @@
 int fake_lock(void);
 void fake_unlock(int *guard);
 
+/*
+ * For ThreadSanitizer; see fake_order.c. From hide to show it sees nothing of this thread; the
+ * others are for use under the lock.
+ */
+void fake_hide(void);
+void fake_show(void);
+void fake_happens_before(void *what);
+void fake_happens_after(void *what);
+void fake_free_in_sight(void *memory);
+
 /* Allocates zeroed memory or ends the test. */
 void *fake_alloc(size_t size);
 

@@ -62,6 +62,8 @@ static void set_attr(struct fake_device *device)
 	attr->max_srq_wr = 16384;
 	attr->max_srq_sge = 27;
 	attr->max_pkeys = 1;
+	if (device->kind == FAKE_IB)
+		attr->device_cap_flags |= IBV_DEVICE_XRC;
 	attr->phys_port_cnt = 1;
 }
 

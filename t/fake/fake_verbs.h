@@ -81,14 +81,24 @@ struct fake_cq {
 struct fake_recv {
 	TAILQ_ENTRY(fake_recv) link;
 	uint64_t wr_id;
+	struct fake_srq *xrc; /* once taken: the SRQ of XRC that it was in */
 	int sges;
 	struct ibv_sge sge[];
 };
 TAILQ_HEAD(fake_recvs, fake_recv);
 
+struct fake_xrcd {
+	struct fake_node node;
+	struct ibv_xrcd xrcd;
+	unsigned users;
+};
+
 struct fake_srq {
 	struct fake_node node;
 	struct ibv_srq srq;
+	uint32_t number;
+	struct ibv_xrcd *xrcd; /* of XRC, with the queue its receives complete in */
+	struct ibv_cq *cq;
 	struct ibv_srq_attr attr;
 	struct fake_recvs recvs;
 	unsigned count;
@@ -114,6 +124,7 @@ struct fake_qp {
 	struct fake_node node;
 	struct ibv_qp qp;
 	struct ibv_qp_init_attr init;
+	struct ibv_xrcd *xrcd; /* of the receiving half of XRC */
 	struct ibv_qp_attr attr;
 	bool block_self;
 	bool waiting; /* its first send waits for the peer */
@@ -152,6 +163,21 @@ static inline struct fake_pd *fake_pd_of(struct ibv_pd *pd)
 	return fake_of(pd, fake_pd, pd);
 }
 
+static inline struct fake_srq *fake_srq_of(struct ibv_srq *srq)
+{
+	return fake_of(srq, fake_srq, srq);
+}
+
+static inline struct fake_xrcd *fake_xrcd_of(struct ibv_xrcd *xrcd)
+{
+	return fake_of(xrcd, fake_xrcd, xrcd);
+}
+
+static inline bool fake_is_xrc(const struct fake_qp *qp)
+{
+	return qp->qp.qp_type == IBV_QPT_XRC_SEND || qp->qp.qp_type == IBV_QPT_XRC_RECV;
+}
+
 /* --- objects in general --- */
 /* A zeroed object, counted and listed. Contexts have no context. */
 void *fake_node_new(size_t size, enum fake_object kind, struct fake_context *context);
@@ -188,6 +214,10 @@ int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+struct ibv_srq *fake_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *init);
+int fake_get_srq_num(struct ibv_srq *srq, uint32_t *number);
+struct ibv_xrcd *fake_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *init);
+int fake_close_xrcd(struct ibv_xrcd *xrcd);
 struct ibv_qp *fake_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init);
 
 /* --- completions and asynchronous events --- */
@@ -211,11 +241,18 @@ void fake_qp_to_error(struct fake_qp *qp);
 void fake_qp_flush(struct fake_qp *qp);
 void fake_qp_empty(struct fake_qp *qp);
 struct fake_recv *fake_recv_new(const struct ibv_recv_wr *wr);
-struct fake_recv *fake_recv_take(struct fake_qp *qp);
+/* xrc: where the sender wants it from, when that is not for the receiver to say. */
+struct fake_recv *fake_recv_take(struct fake_qp *qp, struct fake_srq *xrc);
 void fake_recvs_free(struct fake_recvs *recvs);
 void fake_send_free(struct fake_send *send);
 /* Whether the state change is one the verbs allow with this mask. */
 bool fake_qp_change_ok(const struct fake_qp *qp, enum ibv_qp_state next, int mask);
+
+/* --- shared receive queues --- */
+void fake_srq_reset(void);
+/* The SRQ of XRC by its number, if a queue pair of the domain may take from it. */
+struct fake_srq *fake_srq_find(const struct ibv_xrcd *xrcd, uint32_t number);
+struct fake_recv *fake_srq_take(struct fake_srq *srq);
 
 /* --- work --- */
 void fake_work_add(struct fake_qp *qp, struct fake_send *send);
@@ -231,8 +268,8 @@ void fake_recv_complete(
 /* Copies the local buffers of a send together, or gives the status it ends with. */
 enum ibv_wc_status fake_gather(
 	struct fake_qp *qp, struct fake_send *send, uint8_t **data, size_t *len);
-enum ibv_wc_status fake_scatter(
-	struct fake_qp *qp, const struct ibv_sge *sge, int sges, const uint8_t *data, size_t len);
+enum ibv_wc_status fake_scatter(const struct ibv_pd *pd, const struct ibv_sge *sge, int sges,
+	const uint8_t *data, size_t len);
 size_t fake_sge_len(const struct ibv_sge *sge, int sges);
 bool fake_run_rc(struct fake_qp *qp, struct fake_send *send);
 bool fake_run_ud(struct fake_qp *qp, struct fake_send *send);

@@ -46,8 +46,8 @@ enum ibv_wc_status fake_gather(
 	return IBV_WC_SUCCESS;
 }
 
-enum ibv_wc_status fake_scatter(
-	struct fake_qp *qp, const struct ibv_sge *sge, int sges, const uint8_t *data, size_t len)
+enum ibv_wc_status fake_scatter(const struct ibv_pd *pd, const struct ibv_sge *sge, int sges,
+	const uint8_t *data, size_t len)
 {
 	int i;
 
@@ -55,8 +55,8 @@ enum ibv_wc_status fake_scatter(
 		return IBV_WC_LOC_LEN_ERR;
 	for (i = 0; i < sges && len; i++) {
 		size_t part = sge[i].length < len ? sge[i].length : len;
-		void *to = fake_mr_at(fake_mr_find(qp->qp.pd, sge[i].lkey), sge[i].addr,
-			sge[i].length, IBV_ACCESS_LOCAL_WRITE);
+		void *to = fake_mr_at(fake_mr_find(pd, sge[i].lkey), sge[i].addr, sge[i].length,
+			IBV_ACCESS_LOCAL_WRITE);
 
 		if (!part)
 			continue;
@@ -74,8 +74,9 @@ enum ibv_wc_status fake_scatter(
 static struct fake_qp *peer_of(const struct fake_qp *qp)
 {
 	struct fake_qp *peer = fake_qp_find(qp->attr.dest_qp_num);
+	enum ibv_qp_type type = qp->qp.qp_type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV : IBV_QPT_RC;
 
-	if (!peer || peer->qp.qp_type != IBV_QPT_RC || !peer->node.context->device->present ||
+	if (!peer || peer->qp.qp_type != type || !peer->node.context->device->present ||
 		peer->attr.dest_qp_num != qp->qp.qp_num)
 		return NULL;
 	return peer->qp.state == IBV_QPS_RTR || peer->qp.state == IBV_QPS_RTS ||
@@ -106,6 +107,17 @@ static void request_error(struct fake_qp *peer, enum ibv_event_type type)
 {
 	fake_async_qp(&peer->qp, type);
 	fake_qp_to_error(peer);
+}
+
+/* The SRQ that a sender of XRC names, or NULL. */
+static struct fake_srq *target_of(const struct fake_qp *peer, const struct fake_send *send)
+{
+	return peer->xrcd ? fake_srq_find(peer->xrcd, send->wr.qp_type.xrc.remote_srqn) : NULL;
+}
+
+static const struct ibv_pd *pd_of(const struct fake_qp *peer, const struct fake_recv *recv)
+{
+	return recv->xrc ? recv->xrc->srq.pd : peer->qp.pd;
 }
 
 /* --- sends --- */
@@ -144,12 +156,12 @@ static bool run_send(struct fake_qp *qp, struct fake_qp *peer, struct fake_send 
 		end(qp, send, status, 0);
 		return true;
 	}
-	recv = fake_recv_take(peer);
+	recv = fake_recv_take(peer, target_of(peer, send));
 	if (!recv) {
 		free(data);
 		return not_ready(qp, send);
 	}
-	wc.status = fake_scatter(peer, recv->sge, recv->sges, data, len);
+	wc.status = fake_scatter(pd_of(peer, recv), recv->sge, recv->sges, data, len);
 	free(data);
 	wc.byte_len = (uint32_t)len;
 	put_immediate(&wc, &send->wr);
@@ -191,7 +203,7 @@ static bool run_write(struct fake_qp *qp, struct fake_qp *peer, struct fake_send
 		if (!to) {
 			status = IBV_WC_REM_ACCESS_ERR;
 			request_error(peer, IBV_EVENT_QP_ACCESS_ERR);
-		} else if (immediate && !(recv = fake_recv_take(peer))) {
+		} else if (immediate && !(recv = fake_recv_take(peer, target_of(peer, send)))) {
 			free(data);
 			return not_ready(qp, send);
 		} else {
@@ -222,7 +234,7 @@ static bool run_read(struct fake_qp *qp, struct fake_qp *peer, struct fake_send 
 	from = remote_at(peer, send->wr.wr.rdma.remote_addr, send->wr.wr.rdma.rkey, len,
 		IBV_ACCESS_REMOTE_READ);
 	if (from) {
-		status = fake_scatter(qp, send->sge, send->wr.num_sge, from, len);
+		status = fake_scatter(qp->qp.pd, send->sge, send->wr.num_sge, from, len);
 	} else {
 		status = IBV_WC_REM_ACCESS_ERR;
 		request_error(peer, IBV_EVENT_QP_ACCESS_ERR);
@@ -246,7 +258,8 @@ static bool run_atomic(struct fake_qp *qp, struct fake_qp *peer, struct fake_sen
 		return true;
 	}
 	memcpy(&old, at, sizeof(old));
-	status = fake_scatter(qp, send->sge, wr->num_sge, (const uint8_t *)&old, sizeof(old));
+	status =
+		fake_scatter(qp->qp.pd, send->sge, wr->num_sge, (const uint8_t *)&old, sizeof(old));
 	if (status == IBV_WC_SUCCESS) {
 		uint64_t new = old + wr->wr.atomic.compare_add;
 
@@ -258,12 +271,28 @@ static bool run_atomic(struct fake_qp *qp, struct fake_qp *peer, struct fake_sen
 	return true;
 }
 
+static bool takes_receive(enum ibv_wr_opcode opcode)
+{
+	return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
+	       opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+/* No SRQ of the number is in the peer's domain. */
+static bool miss(struct fake_qp *qp, struct fake_qp *peer, struct fake_send *send)
+{
+	end(qp, send, IBV_WC_REM_INV_REQ_ERR, 0);
+	request_error(peer, IBV_EVENT_QP_REQ_ERR);
+	return true;
+}
+
 bool fake_run_rc(struct fake_qp *qp, struct fake_send *send)
 {
 	struct fake_qp *peer = peer_of(qp);
 
 	if (!peer)
 		return false;
+	if (peer->xrcd && takes_receive(send->wr.opcode) && !target_of(peer, send))
+		return miss(qp, peer, send);
 	switch (send->wr.opcode) {
 	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_WRITE_WITH_IMM:

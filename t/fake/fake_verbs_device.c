@@ -82,6 +82,10 @@ static void set_operations(struct verbs_context *v)
 	v->sz = sizeof(*v);
 	v->query_port = query_port;
 	v->create_qp_ex = fake_create_qp_ex;
+	v->create_srq_ex = fake_create_srq_ex;
+	v->get_srq_num = fake_get_srq_num;
+	v->open_xrcd = fake_open_xrcd;
+	v->close_xrcd = fake_close_xrcd;
 	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	v->context.ops.poll_cq = fake_poll_cq;
 	v->context.ops.req_notify_cq = fake_req_notify_cq;
@@ -249,6 +253,9 @@ static int object_kind(uint64_t object, enum fake_object *kind)
 		return 0;
 	case UVERBS_OBJECT_QP:
 		*kind = FAKE_QP;
+		return 0;
+	case UVERBS_OBJECT_XRCD:
+		*kind = FAKE_XRCD;
 		return 0;
 	case UVERBS_OBJECT_SRQ:
 		*kind = FAKE_SRQ;

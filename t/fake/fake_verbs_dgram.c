@@ -65,10 +65,10 @@ static void deliver(struct fake_qp *from, struct fake_qp *to, const struct fake_
 		qkey = from->attr.qkey;
 	if ((to->qp.state != IBV_QPS_RTR && to->qp.state != IBV_QPS_RTS) || to->attr.qkey != qkey)
 		return;
-	recv = fake_recv_take(to);
+	recv = fake_recv_take(to, NULL);
 	if (!recv)
 		return;
-	wc.status = fake_scatter(to, recv->sge, recv->sges, packet, len);
+	wc.status = fake_scatter(to->qp.pd, recv->sge, recv->sges, packet, len);
 	wc.byte_len = (uint32_t)len;
 	wc.slid = from->node.context->device->port.lid;
 	if (attr->is_global)

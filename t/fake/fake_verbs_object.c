@@ -1,8 +1,6 @@
 /* What all verbs objects have in common: the list, the counts, the handles. */
 #include "fake/fake_verbs.h"
 
-#include <stdlib.h>
-
 static TAILQ_HEAD(, fake_node) nodes = TAILQ_HEAD_INITIALIZER(nodes);
 static uint32_t last_handle;
 
@@ -28,7 +26,7 @@ void fake_node_free(struct fake_node *node)
 		node->context->objects--;
 	TAILQ_REMOVE(&nodes, node, link);
 	fake_died(node->kind);
-	free(node);
+	fake_free_in_sight(node);
 }
 
 struct fake_node *fake_node_next(enum fake_object kind, struct fake_node *after)
@@ -62,8 +60,8 @@ uint32_t fake_node_handles(
 }
 
 /* In the order in which they depend on each other. */
-static const enum fake_object teardown[] = { FAKE_QP, FAKE_SRQ, FAKE_CQ, FAKE_CHANNEL, FAKE_AH,
-	FAKE_MR, FAKE_PD, FAKE_CONTEXT };
+static const enum fake_object teardown[] = { FAKE_QP, FAKE_SRQ, FAKE_XRCD, FAKE_CQ, FAKE_CHANNEL,
+	FAKE_AH, FAKE_MR, FAKE_PD, FAKE_CONTEXT };
 
 void fake_verbs_reset(void)
 {
@@ -76,4 +74,5 @@ void fake_verbs_reset(void)
 			fake_node_free(node);
 	fake_mem_reset();
 	fake_qp_reset();
+	fake_srq_reset();
 }

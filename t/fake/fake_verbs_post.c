@@ -31,7 +31,7 @@ void fake_recvs_free(struct fake_recvs *recvs)
 
 static int recv_fits(const struct fake_qp *qp, const struct ibv_recv_wr *wr)
 {
-	if (qp->qp.state == IBV_QPS_RESET || qp->qp.srq)
+	if (qp->qp.state == IBV_QPS_RESET || qp->qp.srq || fake_is_xrc(qp))
 		return EINVAL;
 	if (wr->num_sge < 0 || wr->num_sge > (int)qp->init.cap.max_recv_sge)
 		return EINVAL;
@@ -63,7 +63,7 @@ int fake_post_recv(struct ibv_qp *verbs, struct ibv_recv_wr *wr, struct ibv_recv
 	return err;
 }
 
-static struct fake_recv *srq_take(struct fake_srq *srq)
+struct fake_recv *fake_srq_take(struct fake_srq *srq)
 {
 	struct fake_recv *recv = TAILQ_FIRST(&srq->recvs);
 	struct ibv_async_event event = { .element.srq = &srq->srq,
@@ -80,12 +80,23 @@ static struct fake_recv *srq_take(struct fake_srq *srq)
 	return recv;
 }
 
-struct fake_recv *fake_recv_take(struct fake_qp *qp)
+static struct fake_recv *xrc_take(struct fake_srq *srq)
+{
+	struct fake_recv *recv = fake_srq_take(srq);
+
+	if (recv)
+		recv->xrc = srq;
+	return recv;
+}
+
+struct fake_recv *fake_recv_take(struct fake_qp *qp, struct fake_srq *xrc)
 {
 	struct fake_recv *recv = TAILQ_FIRST(&qp->recvs);
 
+	if (xrc)
+		return xrc_take(xrc);
 	if (qp->qp.srq)
-		return srq_take(fake_of(qp->qp.srq, fake_srq, srq));
+		return fake_srq_take(fake_srq_of(qp->qp.srq));
 	if (!recv)
 		return NULL;
 	TAILQ_REMOVE(&qp->recvs, recv, link);
@@ -129,6 +140,11 @@ static struct fake_send *send_new(const struct ibv_send_wr *wr)
 	return send;
 }
 
+static bool is_connected_type(const struct fake_qp *qp)
+{
+	return qp->qp.qp_type == IBV_QPT_RC || qp->qp.qp_type == IBV_QPT_XRC_SEND;
+}
+
 static bool opcode_ok(const struct fake_qp *qp, enum ibv_wr_opcode opcode)
 {
 	switch (opcode) {
@@ -138,11 +154,11 @@ static bool opcode_ok(const struct fake_qp *qp, enum ibv_wr_opcode opcode)
 		return opcode == IBV_WR_SEND || qp->node.context->device->kind != FAKE_IWARP;
 	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_READ:
-		return qp->qp.qp_type == IBV_QPT_RC;
+		return is_connected_type(qp);
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		return qp->qp.qp_type == IBV_QPT_RC && qp->node.context->device->kind != FAKE_IWARP;
+		return is_connected_type(qp) && qp->node.context->device->kind != FAKE_IWARP;
 	default:
 		return false;
 	}
@@ -150,7 +166,8 @@ static bool opcode_ok(const struct fake_qp *qp, enum ibv_wr_opcode opcode)
 
 static int send_fits(const struct fake_qp *qp, const struct ibv_send_wr *wr)
 {
-	if (qp->qp.state < IBV_QPS_RTS || !opcode_ok(qp, wr->opcode))
+	if (qp->qp.state < IBV_QPS_RTS || !opcode_ok(qp, wr->opcode) ||
+		qp->qp.qp_type == IBV_QPT_XRC_RECV)
 		return EINVAL;
 	if (wr->num_sge < 0 || wr->num_sge > (int)qp->init.cap.max_send_sge)
 		return EINVAL;
@@ -242,13 +259,14 @@ void fake_recv_complete(
 	struct fake_qp *qp, struct fake_recv *recv, const struct ibv_wc *result, bool solicited)
 {
 	struct fake_cqe cqe = { .wc = *result };
+	struct ibv_cq *cq = recv->xrc ? recv->xrc->cq : qp->qp.recv_cq;
 
 	if (result->status != IBV_WC_SUCCESS)
 		failed_wc(&cqe.wc, recv->wr_id, result->status, qp->qp.qp_num);
 	cqe.wc.wr_id = recv->wr_id;
 	cqe.wc.qp_num = qp->qp.qp_num;
 	free(recv);
-	fake_cq_push(fake_cq_of(qp->qp.recv_cq), &cqe, solicited);
+	fake_cq_push(fake_cq_of(cq), &cqe, solicited);
 }
 
 /* All that is posted ends in a flush, signalled or not. */

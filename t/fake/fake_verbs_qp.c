@@ -33,16 +33,42 @@ static int caps_fit(const struct fake_device *device, const struct ibv_qp_cap *c
 	return 0;
 }
 
-static int init_fits(const struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+/* The kernel knows more types than the devices have. */
+static int type_fits(const struct fake_device *device, enum ibv_qp_type type)
 {
-	struct fake_context *context = fake_context_of(pd->context);
+	switch (type) {
+	case IBV_QPT_RC:
+		return 0;
+	case IBV_QPT_UD:
+		return device->kind == FAKE_IWARP ? EOPNOTSUPP : 0;
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return device->kind == FAKE_IB ? 0 : EOPNOTSUPP;
+	case IBV_QPT_UC:
+	case IBV_QPT_RAW_PACKET:
+		return EOPNOTSUPP;
+	default:
+		return EINVAL;
+	}
+}
 
-	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UD)
-		return EOPNOTSUPP;
-	if (init->qp_type == IBV_QPT_UD && context->device->kind == FAKE_IWARP)
-		return EOPNOTSUPP;
-	if (!init->send_cq || !init->recv_cq || init->send_cq->context != pd->context ||
-		init->recv_cq->context != pd->context)
+static bool is_cq_of(const struct ibv_cq *cq, const struct fake_context *context)
+{
+	return cq && cq->context == &context->v.context;
+}
+
+static int init_fits(struct fake_context *context, const struct ibv_qp_init_attr *init)
+{
+	bool xrc_recv = init->qp_type == IBV_QPT_XRC_RECV;
+	bool receives = !xrc_recv && init->qp_type != IBV_QPT_XRC_SEND;
+	int err = type_fits(context->device, init->qp_type);
+
+	if (err)
+		return err;
+	if ((!xrc_recv && !is_cq_of(init->send_cq, context)) ||
+		(receives && !is_cq_of(init->recv_cq, context)))
+		return EINVAL;
+	if (receives && init->srq && fake_srq_of(init->srq)->xrcd)
 		return EINVAL;
 	if (fake_node_count(FAKE_QP, context) >= (unsigned)context->device->attr.max_qp)
 		return ENOMEM;
@@ -51,17 +77,24 @@ static int init_fits(const struct ibv_pd *pd, const struct ibv_qp_init_attr *ini
 
 static void users_add(struct fake_qp *qp, unsigned n)
 {
-	fake_pd_of(qp->qp.pd)->users += n;
-	fake_cq_of(qp->qp.send_cq)->users += n;
-	fake_cq_of(qp->qp.recv_cq)->users += n;
+	if (qp->xrcd)
+		fake_xrcd_of(qp->xrcd)->users += n;
+	else
+		fake_pd_of(qp->qp.pd)->users += n;
+	if (qp->qp.send_cq)
+		fake_cq_of(qp->qp.send_cq)->users += n;
+	if (qp->qp.recv_cq)
+		fake_cq_of(qp->qp.recv_cq)->users += n;
 	if (qp->qp.srq)
-		fake_of(qp->qp.srq, fake_srq, srq)->users += n;
+		fake_srq_of(qp->qp.srq)->users += n;
 }
 
 static void purge_completions(struct fake_qp *qp)
 {
-	fake_cq_purge(fake_cq_of(qp->qp.send_cq), qp->qp.qp_num);
-	fake_cq_purge(fake_cq_of(qp->qp.recv_cq), qp->qp.qp_num);
+	if (qp->qp.send_cq)
+		fake_cq_purge(fake_cq_of(qp->qp.send_cq), qp->qp.qp_num);
+	if (qp->qp.recv_cq)
+		fake_cq_purge(fake_cq_of(qp->qp.recv_cq), qp->qp.qp_num);
 }
 
 void fake_qp_empty(struct fake_qp *qp)
@@ -94,24 +127,35 @@ static void qp_fini(struct fake_node *node)
 	users_add(qp, (unsigned)-1);
 }
 
-static struct ibv_qp *qp_new(struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+/* What a half of XRC has no use for is not looked at. */
+static void set_queues(struct fake_qp *qp, const struct ibv_qp_init_attr *init)
 {
-	struct fake_qp *qp = fake_node_new(sizeof(*qp), FAKE_QP, fake_context_of(pd->context));
+	if (init->qp_type != IBV_QPT_XRC_RECV)
+		qp->qp.send_cq = init->send_cq;
+	if (fake_is_xrc(qp))
+		return;
+	qp->qp.recv_cq = init->recv_cq;
+	qp->qp.srq = init->srq;
+}
+
+static struct ibv_qp *qp_new(struct fake_context *context, struct ibv_pd *pd, struct ibv_xrcd *xrcd,
+	const struct ibv_qp_init_attr *init)
+{
+	struct fake_qp *qp = fake_node_new(sizeof(*qp), FAKE_QP, context);
 
 	qp->node.fini = qp_fini;
 	TAILQ_INIT(&qp->sends);
 	TAILQ_INIT(&qp->recvs);
 	TAILQ_INIT(&qp->attachments);
 	qp->init = *init;
-	qp->ece = qp->node.context->device->ece;
-	qp->qp.context = pd->context;
+	qp->ece = context->device->ece;
+	qp->xrcd = xrcd;
+	qp->qp.context = &context->v.context;
 	qp->qp.qp_context = init->qp_context;
 	qp->qp.pd = pd;
-	qp->qp.send_cq = init->send_cq;
-	qp->qp.recv_cq = init->recv_cq;
-	qp->qp.srq = init->srq;
 	qp->qp.handle = qp->node.handle;
 	qp->qp.qp_type = init->qp_type;
+	set_queues(qp, init);
 	qp->qp.qp_num = fake_table_add(&qps, qp) + FIRST_QP_NUM;
 	users_add(qp, 1);
 	return &qp->qp;
@@ -121,17 +165,35 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
 	FAKE_GUARD();
 	FAKE_VERB_NULL("ibv_create_qp");
-	errno = init_fits(pd, init);
-	return errno ? NULL : qp_new(pd, init);
+	errno = init->qp_type == IBV_QPT_XRC_RECV ? EINVAL
+						  : init_fits(fake_context_of(pd->context), init);
+	return errno ? NULL : qp_new(fake_context_of(pd->context), pd, NULL, init);
 }
 
-/* Only what is asked for beyond a PD comes here: the creation flags. */
+/* The receiving half of XRC lives in a domain of its own kind; it may have a PD besides. */
+static struct ibv_qp *create_xrc_recv(
+	struct fake_context *context, struct ibv_qp_init_attr_ex *init)
+{
+	errno = EINVAL;
+	if (init->qp_type != IBV_QPT_XRC_RECV || !init->xrcd ||
+		init->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD))
+		return NULL;
+	errno = init_fits(context, (struct ibv_qp_init_attr *)init);
+	if (errno)
+		return NULL;
+	return qp_new(context, init->comp_mask & IBV_QP_INIT_ATTR_PD ? init->pd : NULL, init->xrcd,
+		(struct ibv_qp_init_attr *)init);
+}
+
+/* Only what is asked for beyond a PD comes here: the creation flags, the XRC domain. */
 struct ibv_qp *fake_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 {
 	struct ibv_qp *qp;
 
 	FAKE_GUARD();
 	FAKE_VERB_NULL("ibv_create_qp_ex");
+	if (init->comp_mask & IBV_QP_INIT_ATTR_XRCD)
+		return create_xrc_recv(fake_context_of(context), init);
 	errno = EINVAL;
 	if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || !init->pd)
 		return NULL;
@@ -142,10 +204,10 @@ struct ibv_qp *fake_create_qp_ex(struct ibv_context *context, struct ibv_qp_init
 					  fake_context_of(context)->device->kind != FAKE_IB))
 		return NULL;
 	/* The first fields of both structs are the same. */
-	errno = init_fits(init->pd, (struct ibv_qp_init_attr *)init);
+	errno = init_fits(fake_context_of(context), (struct ibv_qp_init_attr *)init);
 	if (errno)
 		return NULL;
-	qp = qp_new(init->pd, (struct ibv_qp_init_attr *)init);
+	qp = qp_new(fake_context_of(context), init->pd, NULL, (struct ibv_qp_init_attr *)init);
 	fake_qp_of(qp)->block_self = init->create_flags != 0;
 	return qp;
 }

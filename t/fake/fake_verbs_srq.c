@@ -1,11 +1,32 @@
-/* Shared receive queues. */
+/* Shared receive queues, plain and of XRC. */
 #include "fake/fake_verbs.h"
 
 #include <errno.h>
 
-static struct fake_srq *srq_of(struct ibv_srq *srq)
+enum { FIRST_SRQ_NUM = 64 };
+
+static struct fake_table srqs;
+
+void fake_srq_reset(void)
 {
-	return fake_of(srq, fake_srq, srq);
+	fake_table_free(&srqs);
+}
+
+struct fake_srq *fake_srq_find(const struct ibv_xrcd *xrcd, uint32_t number)
+{
+	struct fake_srq *srq =
+		number > FIRST_SRQ_NUM ? fake_table_find(&srqs, number - FIRST_SRQ_NUM) : NULL;
+
+	return srq && srq->xrcd == xrcd ? srq : NULL;
+}
+
+static void users_add(struct fake_srq *srq, unsigned n)
+{
+	fake_pd_of(srq->srq.pd)->users += n;
+	if (!srq->xrcd)
+		return;
+	fake_xrcd_of(srq->xrcd)->users += n;
+	fake_cq_of(srq->cq)->users += n;
 }
 
 static void srq_fini(struct fake_node *node)
@@ -14,24 +35,26 @@ static void srq_fini(struct fake_node *node)
 
 	fake_async_purge(node->context, &srq->srq);
 	fake_recvs_free(&srq->recvs);
-	fake_pd_of(srq->srq.pd)->users--;
+	fake_table_remove(&srqs, srq->number - FIRST_SRQ_NUM);
+	users_add(srq, (unsigned)-1);
 }
 
-struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+static int init_fits(const struct fake_context *context, const struct ibv_srq_attr *attr)
 {
-	struct fake_context *context = fake_pd_of(pd)->node.context;
-	struct fake_srq *srq;
+	const struct ibv_device_attr *device = &context->device->attr;
 
-	FAKE_GUARD();
-	FAKE_VERB_NULL("ibv_create_srq");
-	errno = EINVAL;
-	if (init->attr.max_wr > (uint32_t)context->device->attr.max_srq_wr ||
-		init->attr.max_sge > (uint32_t)context->device->attr.max_srq_sge)
-		return NULL;
-	errno = ENOMEM;
-	if (fake_node_count(FAKE_SRQ, context) >= (unsigned)context->device->attr.max_srq)
-		return NULL;
-	srq = fake_node_new(sizeof(*srq), FAKE_SRQ, context);
+	if (attr->max_wr > (uint32_t)device->max_srq_wr ||
+		attr->max_sge > (uint32_t)device->max_srq_sge)
+		return EINVAL;
+	return fake_node_count(FAKE_SRQ, context) < (unsigned)device->max_srq ? 0 : ENOMEM;
+}
+
+/* The first fields of both kinds of attributes are the same. */
+static struct ibv_srq *srq_new(struct ibv_pd *pd, const struct ibv_srq_init_attr *init,
+	struct ibv_xrcd *xrcd, struct ibv_cq *cq)
+{
+	struct fake_srq *srq = fake_node_new(sizeof(*srq), FAKE_SRQ, fake_context_of(pd->context));
+
 	srq->node.fini = srq_fini;
 	TAILQ_INIT(&srq->recvs);
 	srq->attr = init->attr;
@@ -40,13 +63,52 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 	srq->srq.srq_context = init->srq_context;
 	srq->srq.pd = pd;
 	srq->srq.handle = srq->node.handle;
-	fake_pd_of(pd)->users++;
+	srq->number = fake_table_add(&srqs, srq) + FIRST_SRQ_NUM;
+	srq->xrcd = xrcd;
+	srq->cq = cq;
+	users_add(srq, 1);
 	return &srq->srq;
+}
+
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+	FAKE_GUARD();
+	FAKE_VERB_NULL("ibv_create_srq");
+	errno = init_fits(fake_context_of(pd->context), &init->attr);
+	return errno ? NULL : srq_new(pd, init, NULL, NULL);
+}
+
+/* Only what is more than a plain one comes here. */
+struct ibv_srq *fake_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *init)
+{
+	const uint32_t needed = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+				IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+
+	FAKE_GUARD();
+	FAKE_VERB_NULL("ibv_create_srq_ex");
+	errno = EOPNOTSUPP;
+	if (fake_context_of(context)->device->kind != FAKE_IB)
+		return NULL;
+	errno = EINVAL;
+	if (init->comp_mask != needed || init->srq_type != IBV_SRQT_XRC || !init->pd ||
+		!init->xrcd || !init->cq || init->cq->context != context)
+		return NULL;
+	errno = init_fits(fake_context_of(context), &init->attr);
+	if (errno)
+		return NULL;
+	return srq_new(init->pd, (const struct ibv_srq_init_attr *)init, init->xrcd, init->cq);
+}
+
+int fake_get_srq_num(struct ibv_srq *srq, uint32_t *number)
+{
+	FAKE_GUARD();
+	*number = fake_srq_of(srq)->number;
+	return 0;
 }
 
 int ibv_modify_srq(struct ibv_srq *verbs, struct ibv_srq_attr *attr, int mask)
 {
-	struct fake_srq *srq = srq_of(verbs);
+	struct fake_srq *srq = fake_srq_of(verbs);
 
 	FAKE_GUARD();
 	FAKE_VERB("ibv_modify_srq");
@@ -64,13 +126,13 @@ int ibv_query_srq(struct ibv_srq *verbs, struct ibv_srq_attr *attr)
 {
 	FAKE_GUARD();
 	FAKE_VERB("ibv_query_srq");
-	*attr = srq_of(verbs)->attr;
+	*attr = fake_srq_of(verbs)->attr;
 	return 0;
 }
 
 int ibv_destroy_srq(struct ibv_srq *verbs)
 {
-	struct fake_srq *srq = srq_of(verbs);
+	struct fake_srq *srq = fake_srq_of(verbs);
 
 	FAKE_GUARD();
 	FAKE_RELEASE("ibv_destroy_srq");
@@ -85,7 +147,7 @@ int ibv_destroy_srq(struct ibv_srq *verbs)
 
 int fake_post_srq_recv(struct ibv_srq *verbs, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	struct fake_srq *srq = srq_of(verbs);
+	struct fake_srq *srq = fake_srq_of(verbs);
 	struct fake_recv *recv;
 	int err = 0;
 

@@ -45,16 +45,29 @@ static bool iwarp_change_ok(enum ibv_qp_state from, enum ibv_qp_state next)
 	case IBV_QPS_RTS:
 		return from == IBV_QPS_RTR || from == IBV_QPS_RTS;
 	case IBV_QPS_SQD:
-		return from == IBV_QPS_RTS || from == IBV_QPS_ERR;
+		return from != IBV_QPS_RESET;
 	default:
 		return next == IBV_QPS_RESET || next == IBV_QPS_ERR;
 	}
 }
 
+/* Of a connection the halves of XRC have only what a sender or a receiver needs. */
+static int not_for(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_XRC_SEND:
+		return IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	case IBV_QPT_XRC_RECV:
+		return IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	default:
+		return 0;
+	}
+}
+
 static bool mask_ok(const struct fake_qp *qp, const struct fake_change *change, int mask)
 {
-	bool rc = qp->qp.qp_type == IBV_QPT_RC;
-	int must = rc ? change->rc_must : change->ud_must;
+	bool rc = qp->qp.qp_type != IBV_QPT_UD;
+	int must = (rc ? change->rc_must : change->ud_must) & ~not_for(qp->qp.qp_type);
 	int may = must | IBV_QP_STATE | (rc ? change->rc_may : change->ud_may);
 
 	return (mask & must) == must && !(mask & ~may);

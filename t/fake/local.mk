@@ -18,6 +18,7 @@ libevr_fake_la_SOURCES = \
 	t/fake/fake_device.c \
 	t/fake/fake_fault.c \
 	t/fake/fake_inject.c \
+	t/fake/fake_order.c \
 	t/fake/fake_verbs.h \
 	t/fake/fake_verbs_async.c \
 	t/fake/fake_verbs_cq.c \
@@ -32,6 +33,7 @@ libevr_fake_la_SOURCES = \
 	t/fake/fake_verbs_srq.c \
 	t/fake/fake_verbs_state.c \
 	t/fake/fake_verbs_work.c \
+	t/fake/fake_verbs_xrcd.c \
 	t/fake/fake_wire.c
 # For those that want memory to run out.
 EVR_FAKE_HEAP = t/fake/fake_heap.c t/fake/fake_heap.h

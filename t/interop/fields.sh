@@ -3,22 +3,53 @@
 # Argument: rxe or siw.
 . "$top_srcdir/t/guest/lib.sh"
 
+kind=$1
 tmp=$(mktemp -d)
-on_ours() { LD_LIBRARY_PATH=$top_builddir/.libs "$1" "$EVR_IP4" "$2"; }
-# The program is linked with our library: a folder that comes first decides.
-on_stock() { LD_LIBRARY_PATH=$stock "$1" "$EVR_IP4" "$2"; }
 stock=$(dirname "$(ldconfig -p | sed -n 's/.*librdmacm\.so\.1 .*=> //p' | head -n 1)")
 
+# siw has no datagrams, and its kernel side wants to know the queue pair before it connects.
+scenarios='connection bound chosen rejection refusal shared_queue migration synchronous endpoints'
+[ "$kind" = siw ] || scenarios="$scenarios external datagrams datagram_refusal"
+
+# on ours|stock ADDRESS SCENARIO...: the program is linked with our library, but a folder that comes
+# first decides.
+on() {
+	case $1 in ours) libs=$top_builddir/.libs ;; *) libs=$stock ;; esac
+	core=$1
+	shift
+	LD_LIBRARY_PATH=$libs "$prog" "$@" >"$tmp/$core"
+	tail -n 3 "$tmp/$core"
+	grep -q '^@end$' "$tmp/$core"
+}
+
+# What a scenario printed.
+part() { awk -v name="@$2" '/^@/ { on = $0 == name } on' "$tmp/$1"; }
+
 same() {
-	on_ours "$prog" "$1" >"$tmp/ours" || { cat "$tmp/ours"; return 1; }
-	on_stock "$prog" "$1" >"$tmp/stock" || { cat "$tmp/stock"; return 1; }
-	diff "$tmp/stock" "$tmp/ours"
+	part stock "$1" >"$tmp/expected"
+	part ours "$1" >"$tmp/got"
+	[ -s "$tmp/expected" ] && diff "$tmp/expected" "$tmp/got"
+}
+
+# run ADDRESS NAME SCENARIO...
+run() {
+	ip=$1 name=$2
+	shift 2
+	cell "$kind: $name: all scenarios end on the stock library" on stock "$ip" "$@"
+	cell "$kind: $name: all scenarios end on ours" on ours "$ip" "$@"
+	for s; do
+		cell "$kind: $name: $s: the same fields" same "$s"
+	done
 }
 
 prog=$top_builddir/t/interop/.libs/fields
 [ -x "$prog" ] || prog=$top_builddir/t/interop/fields
-dev_up "$1"
-cell "$1: connection" same rc
-[ "$1" = siw ] || cell "$1: datagrams and a group" same ud
-dev_down
+cell "$kind comes up" dev_up "$kind"
+# shellcheck disable=SC2086 # words
+run "$EVR_IP6" IPv6 $scenarios
+# IPv6 groups are not to be had.
+[ "$kind" = siw ] || scenarios="$scenarios groups"
+# shellcheck disable=SC2086 # words
+run "$EVR_IP4" IPv4 $scenarios
+cell "$kind goes away" dev_down
 done_testing

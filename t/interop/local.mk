@@ -7,13 +7,26 @@ check_PROGRAMS += t/interop/removal
 t_interop_removal_SOURCES = t/interop/removal.c
 t_interop_removal_LDADD = librdmacm.la $(VERBS_LIBS)
 check_PROGRAMS += t/interop/fields
-t_interop_fields_SOURCES = t/interop/fields.c
+t_interop_fields_SOURCES = \
+	t/interop/fields.c t/interop/fields.h \
+	t/interop/fields_show.c t/interop/fields_step.c
+t_interop_fields_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
 t_interop_fields_LDADD = librdmacm.la $(VERBS_LIBS)
 check_PROGRAMS += t/interop/join_ex
 t_interop_join_ex_SOURCES = $(EVR_JOIN_EX_SOURCES) t/interop/join_ex_device.c
 t_interop_join_ex_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
 t_interop_join_ex_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_interop_join_ex_LDADD = librdmacm.la $(VERBS_LIBS) $(CHECK_LIBS)
+check_PROGRAMS += t/interop/errors
+t_interop_errors_SOURCES = t/interop/errors.c $(EVR_ERRORS)
+t_interop_errors_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
+t_interop_errors_LDADD = librdmacm.la $(VERBS_LIBS)
+# The same for a library that ends with RDMACM_1.3.
+check_PROGRAMS += t/interop/errors_1_3
+t_interop_errors_1_3_SOURCES = $(t_interop_errors_SOURCES)
+t_interop_errors_1_3_CPPFLAGS = $(t_interop_errors_CPPFLAGS) -DERRORS_UP_TO_1_3
+t_interop_errors_1_3_LDADD = $(t_interop_errors_LDADD)
+GUEST_TESTS += t/interop/errors.sh:rxe t/interop/errors.sh:siw
 GUEST_TESTS += \
 	t/interop/join_ex.sh:rxe:ours t/interop/join_ex.sh:siw:ours \
 	t/interop/join_ex.sh:rxe:stock t/interop/join_ex.sh:siw:stock
@@ -23,8 +36,8 @@ GUEST_TESTS += t/interop/dropin.sh:rxe t/interop/dropin.sh:siw
 GUEST_TESTS += t/interop/removal.sh:rxe t/interop/removal.sh:siw
 endif
 endif
-EXTRA_DIST += t/interop/calls.awk t/interop/calls.sh t/interop/dropin.sh t/interop/fields.sh \
-	t/interop/join_ex.sh t/interop/removal.sh
+EXTRA_DIST += t/interop/calls.awk t/interop/calls.sh t/interop/dropin.sh t/interop/errors.sh \
+	t/interop/fields.sh t/interop/join_ex.sh t/interop/removal.sh
 
 # What our tools say when something is wrong.
 GUEST_TESTS += t/interop/tool_errors.sh:rxe t/interop/tool_errors.sh:siw
@@ -40,3 +53,9 @@ endif
 
 EXTRA_DIST += t/interop/cores.sh t/interop/crowd.sh t/interop/ends.sh t/interop/examples.sh t/interop/groups.sh \
 	t/interop/mckey.sh t/interop/mckey2.sh t/interop/migrate.sh t/interop/ucmatose.sh
+
+# libevrdma beside a library that was built on the stock librdmacm.
+if !SYSTEM_RDMACM
+TESTS += t/interop/second.sh
+endif
+EXTRA_DIST += t/interop/second.c t/interop/second.sh t/interop/second_lib.c

@@ -8,7 +8,7 @@ flags="-std=c11 -D_GNU_SOURCE -Wall -Wextra -Wno-unused-parameter -Wno-unused-fu
 # compiles NAME FILE
 compiles() {
 	# shellcheck disable=SC2086
-	$cc $flags $public_flags -fsyntax-only "$2" >>"$findings" 2>&1 ||
+	$cc $flags $includes -fsyntax-only "$2" >>"$findings" 2>&1 ||
 		echo "$2 does not compile" >>"$findings"
 	[ -s "$2" ] || echo "no example was found" >>"$findings"
 	verdict "$1"
@@ -29,7 +29,12 @@ prelude() {
 		event2/event.h event2/dns.h event2/util.h rdma/rdma_cma.h rdma/rdma_verbs.h evrdma/evrdma.h
 }
 
+# What our librdmacm has may be more than the one that is installed.
 for page in man/evrdma*.[37] man/rdma_*.[37]; do
+	case $page in
+	man/rdma_*) includes="-Iinclude $(make_var VERBS_CFLAGS) $(make_var LIBEVENT_CFLAGS)" ;;
+	*) includes=$public_flags ;;
+	esac
 	{
 		prelude
 		blocks "$page"
@@ -46,6 +51,7 @@ readme_client() {
 		inside { for (; blank; blank--) print ""; sub(/^\t/, ""); print }' README
 }
 
+includes=$public_flags
 readme_client >"$scratch/readme.c"
 compiles "the client of README compiles" "$scratch/readme.c"
 diff "$scratch/readme.c" examples/01-connect.c >"$findings"

@@ -34,7 +34,9 @@ compiles() {
 {
 	compiles C99 c $cc -std=c99
 	compiles C11 c $cc -std=c11
+	compiles C17 c $cc -std=c17
 	if [ -n "$cxx" ]; then
+		compiles C++98 cc $cxx -std=c++98
 		compiles C++11 cc $cxx -std=c++11
 		compiles C++17 cc $cxx -std=c++17
 	else

@@ -32,6 +32,14 @@ if [ -f "$cmlibdir/pkgconfig/librdmacm.pc" ]; then
 	build cm "$cmlibdir/pkgconfig" librdmacm
 fi
 
+# Who asks for librdmacm and does not know of evrdma gets the distribution's, or none.
+[ ! -e "$libdir/pkgconfig/librdmacm.pc" ]
+default_path=$("${PKG_CONFIG:-pkg-config}" --variable pc_path pkg-config)
+[ -n "$default_path" ]
+case :$default_path: in
+*:"$cmlibdir/pkgconfig":*) exit 1 ;;
+esac
+
 # libevrdma finds the librdmacm that it was built with by itself.
 LD_LIBRARY_PATH=$libdir ldd "$scratch/client" >"$scratch/client.libs"
 grep -q "$libdir/libevrdma\.so" "$scratch/client.libs"

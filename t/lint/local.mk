@@ -1,9 +1,11 @@
 # What can be told about the tree by reading it. Each is a TAP script; see lint.sh.
 EVR_LINTS = \
+	t/lint/errors.sh \
 	t/lint/examples.sh \
 	t/lint/headers.sh \
 	t/lint/include.sh \
 	t/lint/man.sh \
+	t/lint/needs.sh \
 	t/lint/symbols.sh \
 	t/lint/tools_cli.sh \
 	t/lint/tree.sh
@@ -12,9 +14,11 @@ EVR_LINTS += t/lint/cm_abi.sh
 endif
 TESTS += $(EVR_LINTS)
 EXTRA_DIST += $(EVR_LINTS) \
-	t/lint/cm_abi.c t/lint/cm_abi.sh \
+	t/lint/cm_abi.beyond t/lint/cm_abi.open t/lint/cm_abi.sh \
+	t/lint/errnos.awk \
 	t/lint/include.awk \
 	t/lint/installed.sh \
+	t/lint/layout.awk \
 	t/lint/length.awk \
 	t/lint/lint.sh \
 	t/lint/prototypes.awk \

@@ -4,6 +4,11 @@
 cd "$top_srcdir" || exit 99
 
 own_pages=$(ls man/*.[137])
+ev_headers=$(ls include/evrdma/*.h)
+# rsockets have no pages here.
+cm_headers="include/rdma/rdma_cma.h include/rdma/rdma_verbs.h"
+ev_pages=$(ls man/evrdma_*.3)
+cm_pages=$(ls man/rdma_*.3)
 
 if have mandoc; then
 	# shellcheck disable=SC2086
@@ -13,52 +18,154 @@ else
 	skip "mandoc finds nothing to warn of" "mandoc is not installed"
 fi
 
+# differ A B WORDS_A WORDS_B: what only one of two files has.
+differ() {
+	sort -u "$1" >"$scratch/one"
+	sort -u "$2" >"$scratch/two"
+	comm -23 "$scratch/one" "$scratch/two" | sed "s|\$|: $3|" >>"$findings"
+	comm -13 "$scratch/one" "$scratch/two" | sed "s|\$|: $4|" >>"$findings"
+	[ -s "$scratch/one" ] || echo "nothing was found to compare" >>"$findings"
+}
+
 # What the pages say in their SYNOPSIS, against what the headers say; macros have no prototype there.
-macros() { sed -n 's/^#define \(evrdma_[a-z0-9_]*\)(.*/\1/p' include/evrdma/*.h; }
+macros() {
+	# shellcheck disable=SC2086
+	sed -n 's/^#define \(evrdma_[a-z0-9_]*\)(.*/\1/p' $ev_headers
+}
+prototypes() { awk -v inlines=1 -f "$lintdir/prototypes.awk" "$@"; }
 macros | sed 's/$/ /' >"$scratch/macros"
-awk -f "$lintdir/prototypes.awk" include/evrdma/*.h | sort -u >"$scratch/header"
-awk -f "$lintdir/synopsis.awk" man/evrdma*.3 | grep -vF -f "$scratch/macros" | sort -u >"$scratch/pages"
-comm -23 "$scratch/header" "$scratch/pages" | sed 's/^/only in the headers: /' >>"$findings"
-comm -13 "$scratch/header" "$scratch/pages" | sed 's/^/only in the pages: /' >>"$findings"
-[ -s "$scratch/header" ] || echo "no function was found" >>"$findings"
-verdict "the SYNOPSIS of the pages is what include/evrdma declares"
 
-# Every call and every macro of a header is found by its name: in NAME, and as a page or an alias.
-calls() {
-	awk -f "$lintdir/prototypes.awk" include/evrdma/*.h | grep -v ' typedef' | cut -d' ' -f1
+# synopsis WHAT HEADERS PAGES
+synopsis() {
+	# shellcheck disable=SC2086
+	prototypes $2 >"$scratch/header"
+	# shellcheck disable=SC2086
+	awk -f "$lintdir/synopsis.awk" $3 | grep -vF -f "$scratch/macros" >"$scratch/pages"
+	differ "$scratch/header" "$scratch/pages" "only in the headers" "only in the pages"
+	verdict "the SYNOPSIS of the pages is what $1 declares"
+}
+
+synopsis include/evrdma "$ev_headers" "$ev_pages man/evrdma.7"
+synopsis include/rdma "$cm_headers" "$cm_pages"
+
+# "name page" for each name in the NAME of a page.
+named() {
+	for page; do
+		sed -n "/^\.Sh NAME/,/^\.Sh [^N]/s|^\.Nm \([a-z0-9_]*\).*|\1 $(basename "$page" .3)|p" "$page"
+	done
+}
+
+# The same from the rules of the aliases, and from the pages themselves.
+found() {
+	awk '/_ALIASES = / { list = $1 }
+		list != "" && match($0, /man\/[a-z0-9_]+\.3/) {
+			names[list] = names[list] " " substr($0, RSTART + 4, RLENGTH - 6)
+		}
+		!/\\$/ { list = "" }
+		/^\$\([A-Z_]*\):/ { rule = $1; gsub(/[$():]/, "", rule) }
+		rule != "" && match($0, /man3\/[a-z0-9_]+/) {
+			page = substr($0, RSTART + 5, RLENGTH - 5)
+			n = split(names[rule], alias, " ")
+			for (i = 1; i <= n; i++)
+				print alias[i], page
+			rule = ""
+		}' man/*.mk
+	for page; do
+		echo "$(basename "$page" .3) $(basename "$page" .3)"
+	done
+}
+
+# shellcheck disable=SC2086
+{
+	named $ev_pages $cm_pages >"$scratch/named"
+	found $ev_pages $cm_pages >"$scratch/all"
+}
+differ "$scratch/named" "$scratch/all" "a name and its page, not a page or an alias in man/*.mk" \
+	"a page, or an alias and its page, not in the NAME there"
+verdict "a page is found under each name that it has"
+
+# Every call and every macro of a header is in the NAME of a page, and nothing else but objects.
+calls() { prototypes "$@" | grep -v ' typedef' | cut -d' ' -f1; }
+# shellcheck disable=SC2086
+{
+	calls $cm_headers | sort -u >"$scratch/cm_calls"
+	calls $ev_headers
 	macros
+	cat "$scratch/cm_calls"
+} >"$scratch/calls"
+cut -d' ' -f1 "$scratch/named" |
+	grep -Evx 'evrdma_(base|id|listener|request|conn|dgram|mcast|pool|buf|error|domain|srq|work|peer)' >"$scratch/names"
+differ "$scratch/calls" "$scratch/names" "in the NAME of no page" "in NAME, but not in the headers"
+verdict "every public call has its page"
+
+# rdma_cm(7) is the way in to all of them.
+sed -n '/^\.Sh SEE/,/^\.Sh [^S]/s/^\.Xr \(rdma_[a-z0-9_]*\) 3.*/\1/p' man/rdma_cm.7 >"$scratch/seen"
+differ "$scratch/cm_calls" "$scratch/seen" "not in rdma_cm(7)" "in rdma_cm(7), but not in the headers"
+verdict "rdma_cm(7) refers to every call of the CM"
+
+# The header that the page of a call has the reader include.
+for header in $cm_headers; do
+	calls "$header" | while read -r call; do
+		page=$(sed -n "s/^$call //p" "$scratch/named")
+		[ -z "$page" ] || grep -q "^\.In ${header#include/}\$" "man/$page.3" ||
+			echo "$page: does not include $header"
+	done
+done >>"$findings"
+verdict "pages include the header that has their calls"
+
+# What a header says that a call fails with, and what the tests of errors see it fail with, is explained
+# where its page has the ERRORS.
+known=" $(echo '#include <errno.h>' | $cc -E -dM - | sed -n 's/^#define \(E[A-Z0-9]*\) .*/\1/p' | tr '\n' ' ')"
+promised() {
+	# shellcheck disable=SC2086
+	awk -v known="$known" -f "$lintdir/errnos.awk" $cm_headers
 }
-named() { sed -n '/^\.Sh NAME/,/^\.Sh [^N]/s/^\.Nm \([a-z0-9_]*\).*/\1/p' man/evrdma_*.3; }
-pages() {
-	sed -n 's|.*\(evrdma_[a-z0-9_]*\)\.3.*|\1|p' man/local.mk
-	ls man | sed -n 's/\.3$//p'
+tested() {
+	cat t/errors/*.def t/unit/cm_errors.def | tr '\n' ' ' | sed 's/CASE(/\n&/g' |
+		sed -n 's/^CASE([A-Z]*, [A-Z_]*, \([a-z_]*\),[ 	]*"[^"]*",[ 	]*\(E[A-Z0-9]*\),.*/\1 \2/p'
+}
+errors() {
+	for page; do
+		sed -n '/^\.Sh ERRORS/,/^\.Sh [^E]/p' "$page" | sed -n 's/^\.\(It Bq \)\{0,1\}Er \(E[A-Z0-9]*\).*/\2/p' |
+			sort -u | sed "s/^/$(basename "$page" .3) /"
+	done
+}
+# shellcheck disable=SC2086
+errors $cm_pages | sort -u >"$scratch/explained"
+sort "$scratch/named" >"$scratch/page_of"
+
+# explains NAME SOURCE: SOURCE prints "call errno".
+explains() {
+	$2 | sort -u | join "$scratch/page_of" - | cut -d' ' -f2- | sort -u >"$scratch/expected"
+	[ -s "$scratch/expected" ] || echo "$2: nothing was found" >>"$findings"
+	comm -23 "$scratch/expected" "$scratch/explained" | sed 's/$/: not in the ERRORS/' >>"$findings"
+	verdict "$1"
 }
 
-calls | sort -u >"$scratch/calls"
-named | sort -u >"$scratch/named"
-pages | sort -u >"$scratch/all"
-comm -23 "$scratch/calls" "$scratch/named" | sed 's/$/: in the NAME of no page/' >>"$findings"
-comm -13 "$scratch/calls" "$scratch/named" | sed 's/$/: in NAME, but not in the headers/' |
-	grep -Ev '^evrdma_(base|id|listener|request|conn|dgram|mcast|pool|buf|error|domain|srq|work|peer):' >>"$findings"
-comm -23 "$scratch/calls" "$scratch/all" | sed 's/$/: has no page, and no alias in man\/local.mk/' >>"$findings"
-verdict "every public call has its page"
+explains "ERRORS has what the headers say that calls fail with" promised
+explains "ERRORS has what the table of errors tries" tested
 
 # References between our own pages.
 # shellcheck disable=SC2086
 sed -n 's/^\.Xr \([a-z0-9_-]*\) .*/\1/p' $own_pages | sort -u >"$scratch/referred"
 {
-	cat "$scratch/all"
+	cut -d' ' -f1 "$scratch/all"
 	ls man | sed -n 's/\.[137]$//p'
 } | sort -u >"$scratch/known"
-comm -23 "$scratch/referred" "$scratch/known" | grep '^evrdma' | sed 's/$/: no such page/' >>"$findings"
+comm -23 "$scratch/referred" "$scratch/known" | grep -E '^(evrdma|rdma_)' | sed 's/$/: no such page/' >>"$findings"
 verdict "every page that is referred to is there"
 
-# The sections that each page has, in their order.
-for page in man/evrdma_*.3; do
-	sed -n 's/^\.Sh //p' "$page" | tr '\n' ',' >"$scratch/sections"
-	grep -Eq '^NAME,SYNOPSIS,DESCRIPTION,RETURN VALUES,EXAMPLES,ERRORS,SEE ALSO,' "$scratch/sections" ||
-		echo "$page: $(cat "$scratch/sections")" >>"$findings"
-done
+# sections PAGES WANTED: the sections that each page has, in their order.
+sections() {
+	for page in $1; do
+		sed -n 's/^\.Sh //p' "$page" | tr '\n' ',' | grep -q "^$2," ||
+			echo "$page: $(sed -n 's/^\.Sh //p' "$page" | tr '\n' ',')" >>"$findings"
+	done
+}
+
+sections "$ev_pages" 'NAME,SYNOPSIS,DESCRIPTION,RETURN VALUES,EXAMPLES,ERRORS,SEE ALSO'
+sections "$cm_pages" \
+	'NAME,LIBRARY,SYNOPSIS,DESCRIPTION,RETURN VALUES,EXAMPLES,COMPATIBILITY,ERRORS,SEE ALSO,HISTORY'
 verdict "pages of section 3 have their sections"
 
 done_testing

@@ -1,13 +1,24 @@
 # Reads public headers; prints one line per function declared there, "name type(arguments)", and one
 # per type of a callback, "name typedef type(*name)(arguments)", with no white space but after the
-# name. Functions defined in the header are left out.
+# name. Functions defined in the header are left out, unless inlines is set.
 
-function flush_statement() {
+function squeeze() {
 	gsub(/[ \t]+/, " ", statement)
 	sub(/^ /, "", statement)
+}
+
+function flush_statement() {
+	squeeze()
 	if (statement ~ /^typedef .*\(\*/)
 		print_callback(statement)
 	else if (statement !~ /^(typedef|static|__attribute__)/ && statement ~ /\(/)
+		print_prototype(statement)
+	statement = ""
+}
+
+function flush_function() {
+	squeeze()
+	if (inlines)
 		print_prototype(statement)
 	statement = ""
 }
@@ -64,7 +75,7 @@ function statement_part(text, i, c) {
 			depth++
 		} else if (c == "}") {
 			if (--depth == 0 && statement ~ /\)[ \t]*$/)
-				statement = ""
+				flush_function()
 		} else if (depth == 0) {
 			if (c == ";")
 				flush_statement()

@@ -18,28 +18,38 @@ EVR_UNIT_CM_LIBS = libevr_cm.la libevr_fake.la $(CHECK_LIBS)
 EVR_UNIT_TESTS += \
 	t/unit/cm_addr.t \
 	t/unit/cm_addrinfo.t \
+	t/unit/cm_bugs.t \
 	t/unit/cm_channel.t \
 	t/unit/cm_connect.t \
 	t/unit/cm_device.t \
 	t/unit/cm_ep.t \
+	t/unit/cm_errors.t \
 	t/unit/cm_event.t \
+	t/unit/cm_event_order.t \
+	t/unit/cm_event_table.t \
 	t/unit/cm_event_map.t \
 	t/unit/cm_fault.t \
+	t/unit/cm_ib.t \
 	t/unit/cm_id.t \
 	t/unit/cm_join_ex.t \
 	t/unit/cm_mcast.t \
 	t/unit/cm_qp.t \
-	t/unit/cm_service.t \
 	t/unit/cm_request.t \
+	t/unit/cm_service.t \
+	t/unit/cm_srq.t \
 	t/unit/cm_sync.t \
-	t/unit/cm_threads.t \
-	t/unit/cm_trips.t
+	t/unit/cm_sync_pair.t \
+	t/unit/cm_trips.t \
+	t/unit/cm_verbs.t
 t_unit_cm_addr_t_SOURCES = t/unit/cm_addr.c $(EVR_UNIT_CM)
 t_unit_cm_addr_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_addr_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_addrinfo_t_SOURCES = t/unit/cm_addrinfo.c $(EVR_UNIT_CM)
 t_unit_cm_addrinfo_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_addrinfo_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_bugs_t_SOURCES = t/unit/cm_bugs.c $(EVR_UNIT_CM)
+t_unit_cm_bugs_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_bugs_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_channel_t_SOURCES = t/unit/cm_channel.c $(EVR_UNIT_CM)
 t_unit_cm_channel_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_channel_t_LDADD = $(EVR_UNIT_CM_LIBS)
@@ -49,12 +59,29 @@ t_unit_cm_connect_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_device_t_SOURCES = t/unit/cm_device.c $(EVR_UNIT_CM)
 t_unit_cm_device_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_device_t_LDADD = $(EVR_UNIT_CM_LIBS)
+EVR_ERRORS_ROWS = \
+	t/errors/addr.def t/errors/all.def t/errors/connect.def t/errors/ep.def t/errors/id.def \
+	t/errors/mcast.def t/errors/qp.def t/errors/service.def
+EVR_ERRORS = t/errors/errors.h t/errors/stage.c t/errors/table.c $(EVR_ERRORS_ROWS)
+t_unit_cm_errors_t_SOURCES = t/unit/cm_errors.c t/unit/cm_errors.def $(EVR_ERRORS) $(EVR_UNIT_CM)
+t_unit_cm_errors_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_errors_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_event_t_SOURCES = t/unit/cm_event.c $(EVR_UNIT_CM)
 t_unit_cm_event_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_event_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_event_map_t_SOURCES = t/unit/cm_event_map.c $(EVR_UNIT)
 t_unit_cm_event_map_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_event_map_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_ib_t_SOURCES = t/unit/cm_ib.c $(EVR_UNIT_CM)
+t_unit_cm_ib_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_ib_t_LDADD = $(EVR_UNIT_CM_LIBS)
+EVR_UNIT_SUBJECT = t/unit/cm_subject.c t/unit/cm_subject.h $(EVR_UNIT_CM)
+t_unit_cm_event_order_t_SOURCES = t/unit/cm_event_order.c $(EVR_UNIT_SUBJECT)
+t_unit_cm_event_order_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_event_order_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_event_table_t_SOURCES = t/unit/cm_event_table.c $(EVR_UNIT_SUBJECT)
+t_unit_cm_event_table_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_event_table_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_id_t_SOURCES = t/unit/cm_id.c $(EVR_UNIT_CM)
 t_unit_cm_id_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_id_t_LDADD = $(EVR_UNIT_CM_LIBS)
@@ -77,13 +104,13 @@ t_unit_cm_sync_t_SOURCES = t/unit/cm_sync.c $(EVR_UNIT_CM)
 t_unit_cm_sync_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_sync_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_fault_t_SOURCES = t/unit/cm_fault.c \
-	t/unit/cm_scenario.c t/unit/cm_scenario.h $(EVR_UNIT_CM) $(EVR_FAKE_HEAP)
+	t/unit/cm_scenario.c t/unit/cm_scenario.h t/unit/cm_scenario_conn.c \
+	t/unit/cm_scenario_dgram.c t/unit/cm_scenario_service.c t/unit/cm_scenario_sync.c \
+	t/unit/cm_step.c t/unit/cm_step.h \
+	$(EVR_UNIT_CM) $(EVR_FAKE_HEAP)
 t_unit_cm_fault_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_fault_t_LDFLAGS = $(AM_LDFLAGS) $(EVR_FAKE_HEAP_WRAP)
 t_unit_cm_fault_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_threads_t_SOURCES = t/unit/cm_threads.c $(EVR_UNIT_CM)
-t_unit_cm_threads_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
-t_unit_cm_threads_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_ep_t_SOURCES = t/unit/cm_ep.c $(EVR_UNIT_EP)
 t_unit_cm_ep_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_ep_t_LDADD = $(EVR_UNIT_CM_LIBS)
@@ -93,3 +120,12 @@ t_unit_cm_request_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_trips_t_SOURCES = t/unit/cm_trips.c $(EVR_UNIT_CM)
 t_unit_cm_trips_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_trips_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_srq_t_SOURCES = t/unit/cm_srq.c $(EVR_UNIT_EP)
+t_unit_cm_srq_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_srq_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_verbs_t_SOURCES = t/unit/cm_verbs.c $(EVR_UNIT_EP)
+t_unit_cm_verbs_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_verbs_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_sync_pair_t_SOURCES = t/unit/cm_sync_pair.c $(EVR_UNIT_EP)
+t_unit_cm_sync_pair_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_sync_pair_t_LDADD = $(EVR_UNIT_CM_LIBS)

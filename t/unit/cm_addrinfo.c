@@ -230,39 +230,6 @@ START_TEST(services_fail_with_what_the_last_port_said)
 }
 END_TEST
 
-/* A device that cannot be opened is passed over, as by rdma_get_devices(). */
-static bool is_error_of_failure(int error)
-{
-	const char *name = fake_failed();
-
-	if (error == EOPNOTSUPP)
-		return !strcmp(name, "ibv_open_device") || !strcmp(name, "ibv_query_device");
-	return error == ENOMEM;
-}
-
-/* Each call below fails in turn: nothing stays behind, and the next look-up works. */
-START_TEST(a_failing_look_up_of_a_service_leaves_nothing)
-{
-	unsigned n, failed = 0;
-
-	add_services();
-	for (n = 1; n < 100; n++) {
-		fake_fail_nth(FAKE_ANY, n, ENOMEM);
-		if (!rdma_getaddrinfo(NULL, "MyService", &by_sa, &res)) {
-			rdma_freeaddrinfo(res);
-			res = NULL;
-		} else {
-			ck_assert(is_error_of_failure(errno));
-			failed++;
-		}
-		ck_assert_pstr_eq(fake_expect_clean(), NULL);
-		if (!fake_failed())
-			break;
-	}
-	ck_assert(n < 100 && failed > 5);
-}
-END_TEST
-
 START_TEST(errors_are_of_either_kind)
 {
 	const struct rdma_addrinfo numeric = { .ai_flags = RAI_NUMERICHOST };
@@ -293,7 +260,6 @@ int main(void)
 		a_service_has_the_kind_that_was_asked_for,
 		a_result_of_a_service_can_be_connected_to,
 		services_fail_with_what_the_last_port_said,
-		a_failing_look_up_of_a_service_leaves_nothing,
 		errors_are_of_either_kind,
 	};
 

@@ -1,5 +1,7 @@
 #include "unit/cm_unit.h"
 
+#include "kern/ucma_abi.h"
+
 #include <pthread.h>
 #include <string.h>
 
@@ -208,6 +210,22 @@ START_TEST(leaving_waits_for_events_that_another_thread_still_has)
 }
 END_TEST
 
+START_TEST(a_second_answer_takes_the_place_of_the_first)
+{
+	const struct evr_ucma_resp_event again = { .event = RDMA_CM_EVENT_MULTICAST_JOIN,
+		.param.ud.ah_attr.grh.dgid = { 0xff, 0x0e, 9 } };
+
+	cm_make_qp(id);
+	ck_assert_ok(rdma_join_multicast(id, cm_addr(GROUP, 0), NULL));
+	cm_await(channel, RDMA_CM_EVENT_MULTICAST_JOIN);
+	ck_assert_int_eq(fake_inject_event(id, 1, &again), 0);
+	cm_await(channel, RDMA_CM_EVENT_MULTICAST_JOIN);
+	ck_assert_uint_eq(fake_live(FAKE_ATTACHMENT), 1);
+	ck_assert_ok(rdma_leave_multicast(id, cm_addr(GROUP, 0)));
+	ck_assert_uint_eq(fake_live(FAKE_ATTACHMENT), 0);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -224,6 +242,7 @@ int main(void)
 		several_groups_are_told_apart,
 		a_queue_pair_leaves_its_groups_when_it_goes,
 		leaving_waits_for_events_that_another_thread_still_has,
+		a_second_answer_takes_the_place_of_the_first,
 	};
 
 	return unit_main("cm_mcast", tests, sizeof(tests) / sizeof(tests[0]), set_up, tear_down);

@@ -18,7 +18,7 @@ struct cm_world {
 	struct ibv_cq *own_cq;
 	struct ibv_pd *own_pd;
 	struct rdma_addrinfo *info[2];
-	bool refused;  /* our side ended without an error of its own: the other side had it */
+	bool refused;	/* our side ended without an error of its own: the other side had it */
 	int peer_error; /* which is this one, when the other side acted within our call */
 };
 
@@ -33,6 +33,33 @@ struct cm_scenario {
 
 extern const struct cm_scenario cm_scenarios[];
 extern const size_t cm_num_scenarios;
+
+/* The scenarios, by the file that they are in. */
+int cm_scenario_connection(struct cm_world *w);
+int cm_scenario_connection_over_ipv6(struct cm_world *w);
+int cm_scenario_connection_over_iwarp(struct cm_world *w);
+int cm_scenario_connection_over_infiniband(struct cm_world *w);
+int cm_scenario_connection_of_gids(struct cm_world *w);
+int cm_scenario_connection_of_one_vendor(struct cm_world *w);
+int cm_scenario_rejection(struct cm_world *w);
+int cm_scenario_own_queue_pairs(struct cm_world *w);
+int cm_scenario_shared_queues(struct cm_world *w);
+int cm_scenario_active_endpoint(struct cm_world *w);
+int cm_scenario_passive_endpoint(struct cm_world *w);
+int cm_scenario_datagrams(struct cm_world *w);
+int cm_scenario_refused_datagrams(struct cm_world *w);
+int cm_scenario_memberships(struct cm_world *w);
+int cm_scenario_synchronous_client(struct cm_world *w);
+int cm_scenario_to_another_channel(struct cm_world *w);
+int cm_scenario_to_a_channel_of_its_own_and_back(struct cm_world *w);
+int cm_scenario_set_options(struct cm_world *w);
+int cm_scenario_early_data(struct cm_world *w);
+int cm_scenario_list_of_devices(struct cm_world *w);
+int cm_scenario_names(struct cm_world *w);
+/* Of t/unit/cm_scenario_service.c: they need a kernel and a subnet of their own. */
+int cm_scenario_service(struct cm_world *w);
+int cm_scenario_name(struct cm_world *w);
+int cm_scenario_services(struct cm_world *w);
 
 /* Gives back all that the scenario has left. False when the library refuses. */
 bool cm_scenario_end(struct cm_world *w);

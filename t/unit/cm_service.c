@@ -2,10 +2,8 @@
 #include "unit/cm_unit.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <infiniband/ib.h>
-#include <netdb.h>
-#include <stdio.h>
+#include <pthread.h>
 #include <string.h>
 
 enum { SERVICE = 0x13f1d2f };
@@ -147,7 +145,7 @@ START_TEST(names_may_fill_their_field_or_be_missing)
 	memset(name, 'x', 64);
 	name[64] = '\0';
 	fake_service_add(77, name, FAKE_IB_GID);
-	fake_service_add(77, NULL, FAKE_IB_GID);
+	fake_service_add(77, NULL, "fe80::77");
 	bind_to_gid();
 	ck_assert_ok(rdma_resolve_addrinfo(id, NULL, "77", &by_sa));
 	cm_await(channel, RDMA_CM_EVENT_ADDRINFO_RESOLVED);
@@ -211,6 +209,18 @@ START_TEST(only_an_id_on_infiniband_has_somebody_to_ask)
 }
 END_TEST
 
+START_TEST(a_request_that_the_kernel_refuses_leaves_the_id_as_it_was)
+{
+	bind_to_gid();
+	fake_fail_next("RESOLVE_IB_SERVICE", ENXIO);
+	ck_assert_fails(rdma_resolve_addrinfo(id, NULL, "MyService", &by_sa), ENXIO);
+	fake_fail_next("RESOLVE_IB_SERVICE", EINVAL);
+	ck_assert_fails(rdma_resolve_addrinfo(id, NULL, "MyService", &by_sa), EINVAL);
+	ck_assert_ok(rdma_resolve_addrinfo(id, NULL, "MyService", &by_sa));
+	cm_await(channel, RDMA_CM_EVENT_ADDRINFO_RESOLVED);
+}
+END_TEST
+
 START_TEST(a_wrong_service_is_told_at_once)
 {
 	const struct rdma_addrinfo both = { .ai_flags = RAI_SA | RAI_DNS };
@@ -271,9 +281,14 @@ END_TEST
 
 START_TEST(an_event_that_cannot_be_written_fails_the_call)
 {
-	fake_fail_nth(FAKE_KERNEL, 2, ENOMEM); /* the first only asks whether it would go */
-	ck_assert_fails(rdma_resolve_addrinfo(id, "192.0.2.9", NULL, &numeric), ENOMEM);
-	ck_assert_fails(rdma_query_addrinfo(id, &res), ENOENT);
+	unsigned n;
+
+	/* The first call only asks whether the kernel knows how. */
+	for (n = 1; n <= 2; n++) {
+		fake_fail_nth(FAKE_KERNEL, n, EACCES);
+		ck_assert_fails(rdma_resolve_addrinfo(id, "192.0.2.9", NULL, &numeric), EACCES);
+		ck_assert_fails(rdma_query_addrinfo(id, &res), ENOENT);
+	}
 	ck_assert_ok(rdma_resolve_addrinfo(id, "192.0.2.9", NULL, &numeric));
 	cm_await(channel, RDMA_CM_EVENT_ADDRINFO_RESOLVED);
 }
@@ -385,6 +400,52 @@ START_TEST(an_id_that_was_not_accepted_gets_written_events_too)
 }
 END_TEST
 
+static void *kick(void *arg)
+{
+	return rdma_write_cm_event(arg, RDMA_CM_EVENT_USER, 0, 1) ? NULL : arg;
+}
+
+START_TEST(a_written_event_wakes_the_thread_that_reads)
+{
+	struct rdma_event_channel *waiting = rdma_create_event_channel();
+	struct rdma_cm_id *mine = cm_id(waiting, RDMA_PS_TCP);
+	struct rdma_cm_event *event = NULL;
+	pthread_t thread;
+	void *kicked;
+
+	fake_wait_for_others(CM_TIMEOUT_MS * 10);
+	ck_assert_int_eq(pthread_create(&thread, NULL, kick, mine), 0);
+	ck_assert_ok(rdma_get_cm_event(waiting, &event));
+	ck_assert(event->event == RDMA_CM_EVENT_USER && event->param.arg == 1);
+	ck_assert_int_eq(pthread_join(thread, &kicked), 0);
+	ck_assert_ptr_eq(kicked, mine);
+	ck_assert_ok(rdma_ack_cm_event(event));
+	cm_destroy(mine);
+	rdma_destroy_event_channel(waiting);
+}
+END_TEST
+
+START_TEST(a_written_event_ends_the_wait_of_a_synchronous_id)
+{
+	const struct {
+		int status, error;
+	} ends[] = { { 0, EINTR }, { -ECANCELED, ECANCELED }, { ECANCELED, ECANCELED },
+		{ -1, EPERM } };
+	struct rdma_cm_id *sync;
+	size_t i;
+
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		ck_assert_ok(rdma_create_id(NULL, &sync, NULL, RDMA_PS_TCP));
+		ck_assert_ok(rdma_write_cm_event(sync, RDMA_CM_EVENT_USER, ends[i].status, 7));
+		ck_assert_fails(
+			rdma_resolve_addr(sync, NULL, cm_addr(FAKE_ROCE_IP, 1), 1), ends[i].error);
+		ck_assert_int_eq(sync->event->event, RDMA_CM_EVENT_USER);
+		ck_assert(sync->event->param.arg == 7);
+		cm_destroy(sync);
+	}
+}
+END_TEST
+
 /* --- kernels without all that --- */
 
 START_TEST(a_kernel_that_cannot_is_told_from_a_wrong_argument)
@@ -422,6 +483,7 @@ int main(void)
 		a_silent_administrator_is_an_event,
 		an_answer_that_cannot_be_read_is_an_error_of_ours,
 		only_an_id_on_infiniband_has_somebody_to_ask,
+		a_request_that_the_kernel_refuses_leaves_the_id_as_it_was,
 		a_wrong_service_is_told_at_once,
 		a_result_that_nobody_fetched_goes_with_its_id,
 		a_name_is_looked_up_and_told_by_an_event,
@@ -434,6 +496,8 @@ int main(void)
 		a_written_event_arrives_as_it_was_written,
 		only_user_events_can_be_written,
 		an_id_that_was_not_accepted_gets_written_events_too,
+		a_written_event_wakes_the_thread_that_reads,
+		a_written_event_ends_the_wait_of_a_synchronous_id,
 		a_kernel_that_cannot_is_told_from_a_wrong_argument,
 		a_kernel_that_cannot_tell_is_found_out_before_the_look_up,
 	};

@@ -2,6 +2,7 @@
 #include "unit/cm_unit.h"
 
 #include <arpa/inet.h>
+#include <limits.h>
 
 static struct rdma_cm_id *client, *listener;
 
@@ -108,6 +109,65 @@ START_TEST(a_join_waits_for_the_group)
 }
 END_TEST
 
+START_TEST(any_status_is_an_errno)
+{
+	fake_answer(FAKE_ADDR, -EPERM);
+	ck_assert_fails(rdma_resolve_addr(client, NULL, cm_addr(FAKE_ROCE_IP, 1), 1), EPERM);
+	fake_answer(FAKE_ADDR, INT_MIN);
+	ck_assert_fails(rdma_resolve_addr(client, NULL, cm_addr(FAKE_ROCE_IP, 1), 1), EIO);
+}
+END_TEST
+
+START_TEST(a_request_is_no_answer_to_a_join)
+{
+	struct rdma_cm_id *member;
+
+	ck_assert_ok(rdma_create_id(NULL, &member, NULL, RDMA_PS_UDP));
+	ck_assert_ok(rdma_bind_addr(member, cm_addr(FAKE_ROCE_IP, 0)));
+	ck_assert_int_eq(fake_inject(member, RDMA_CM_EVENT_CONNECT_REQUEST, 0), 0);
+	ck_assert_ok(rdma_join_multicast(member, cm_addr("239.4.5.6", 0), NULL));
+	ck_assert_int_eq(member->event->event, RDMA_CM_EVENT_MULTICAST_JOIN);
+	cm_destroy(member);
+	ck_assert_uint_eq(fake_live(FAKE_ID), 2);
+}
+END_TEST
+
+/* The event of the join is still on the id: nobody else would acknowledge it. */
+START_TEST(leaving_does_not_wait_for_what_the_join_left)
+{
+	struct sockaddr *group;
+	struct rdma_cm_id *member;
+
+	ck_assert_ok(rdma_create_id(NULL, &member, NULL, RDMA_PS_UDP));
+	ck_assert_ok(rdma_bind_addr(member, cm_addr(FAKE_ROCE_IP, 0)));
+	cm_make_qp(member);
+	group = cm_addr("239.4.5.6", 0);
+	ck_assert_ok(rdma_join_multicast(member, group, NULL));
+	ck_assert_ok(rdma_leave_multicast(member, group));
+	ck_assert_ptr_null(member->event);
+	cm_destroy(member);
+}
+END_TEST
+
+START_TEST(what_is_no_answer_is_passed_over)
+{
+	fake_inject(client, RDMA_CM_EVENT_ADDR_CHANGE, 0);
+	fake_inject(client, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	resolve();
+}
+END_TEST
+
+START_TEST(a_device_that_leaves_is_no_answer)
+{
+	resolve();
+	fake_hold(FAKE_REQ);
+	cm_make_qp(client);
+	fake_inject(client, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+	ck_assert_fails(rdma_connect(client, NULL), ENODEV);
+	ck_assert_int_eq(client->event->event, RDMA_CM_EVENT_DEVICE_REMOVAL);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -118,6 +178,11 @@ int main(void)
 		nobody_listening_is_connection_refused,
 		a_request_to_a_synchronous_listener_brings_a_synchronous_id,
 		a_join_waits_for_the_group,
+		any_status_is_an_errno,
+		a_request_is_no_answer_to_a_join,
+		leaving_does_not_wait_for_what_the_join_left,
+		what_is_no_answer_is_passed_over,
+		a_device_that_leaves_is_no_answer,
 	};
 
 	return unit_main("cm_sync", tests, sizeof(tests) / sizeof(tests[0]), set_up, tear_down);

@@ -15,6 +15,7 @@ EVR_UNIT_TESTS += \
 	t/unit/fake_dgram.t \
 	t/unit/fake_event.t \
 	t/unit/fake_query.t \
+	t/unit/fake_service.t \
 	t/unit/fake_srq.t \
 	t/unit/fake_verbs.t
 EVR_FAKE_LIBS = libevr_fake.la libevr_kern.la $(CHECK_LIBS)
@@ -36,6 +37,9 @@ t_unit_fake_event_t_LDADD = $(EVR_FAKE_LIBS)
 t_unit_fake_query_t_SOURCES = t/unit/fake_query.c $(EVR_FAKE_RAW)
 t_unit_fake_query_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_fake_query_t_LDADD = $(EVR_FAKE_LIBS)
+t_unit_fake_service_t_SOURCES = t/unit/fake_service.c $(EVR_FAKE_RAW)
+t_unit_fake_service_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_fake_service_t_LDADD = $(EVR_FAKE_LIBS)
 t_unit_fake_srq_t_SOURCES = t/unit/fake_srq.c $(EVR_FAKE_RAW)
 t_unit_fake_srq_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_fake_srq_t_LDADD = $(EVR_FAKE_LIBS)
@@ -72,4 +76,5 @@ t_unit_ev_listener_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_ev_listener_t_LDADD = $(EVR_EV_LIBS)
 
 include t/unit/cm.mk
+include t/unit/threads.mk
 include t/unit/tools.mk

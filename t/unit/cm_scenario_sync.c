@@ -1,0 +1,153 @@
+/* Synchronous ids, endpoints, and ids that change between the two. */
+#include "unit/cm_scenario.h"
+#include "unit/cm_step.h"
+
+#include <errno.h>
+#include <rdma/rdma_verbs.h>
+
+static int serve(struct cm_world *w)
+{
+	return cm_step_take(w, RDMA_CM_EVENT_CONNECT_REQUEST) || cm_step_answer(w) ? -1 : 0;
+}
+
+/* The waiting call says what a refusal is. */
+static int connect_and_wait(struct cm_world *w)
+{
+	int ret;
+
+	cm_step_when(EVR_UCMA_CONNECT, w, &w->server, serve);
+	ret = rdma_connect(w->client, NULL);
+	w->refused = ret && errno == ECONNREFUSED;
+	return ret;
+}
+
+int cm_scenario_synchronous_client(struct cm_world *w)
+{
+	if (cm_step_open_channel(&w->channel) ||
+		cm_step_start_listening(w, w->channel, RDMA_PS_TCP))
+		return -1;
+	if (rdma_create_id(NULL, &w->client, NULL, RDMA_PS_TCP))
+		return -1;
+	if (rdma_resolve_addr(
+		    w->client, NULL, cm_step_at(FAKE_ROCE_IP, CM_STEP_PORT), CM_STEP_TIMEOUT_MS) ||
+		rdma_resolve_route(w->client, CM_STEP_TIMEOUT_MS) || cm_step_make_qp(w->client))
+		return -1;
+	if (connect_and_wait(w) || cm_step_take(w, RDMA_CM_EVENT_ESTABLISHED))
+		return -1;
+	if (rdma_disconnect(w->server) || rdma_disconnect(w->client))
+		return -1;
+	return cm_step_take(w, RDMA_CM_EVENT_DISCONNECTED);
+}
+
+/* --- endpoints --- */
+
+static int make_endpoint(struct cm_world *w, struct rdma_cm_id **id, int flags)
+{
+	const struct rdma_addrinfo hints = { .ai_flags = flags | RAI_NUMERICHOST,
+		.ai_port_space = RDMA_PS_TCP };
+	struct ibv_qp_init_attr attr = cm_step_qp_attr(IBV_QPT_RC);
+
+	if (rdma_getaddrinfo(FAKE_ROCE_IP, "7471", &hints, &w->info[0]))
+		return -1;
+	return rdma_create_ep(id, w->info[0], NULL, &attr);
+}
+
+static void destroy_endpoint(struct rdma_cm_id **id)
+{
+	rdma_destroy_ep(*id);
+	*id = NULL;
+}
+
+int cm_scenario_active_endpoint(struct cm_world *w)
+{
+	if (cm_step_open_channel(&w->channel) ||
+		cm_step_start_listening(w, w->channel, RDMA_PS_TCP))
+		return -1;
+	if (make_endpoint(w, &w->client, 0) || connect_and_wait(w) ||
+		cm_step_take(w, RDMA_CM_EVENT_ESTABLISHED) || rdma_disconnect(w->server))
+		return -1;
+	destroy_endpoint(&w->client);
+	return 0;
+}
+
+static int start_asking(struct cm_world *w)
+{
+	if (cm_step_open_channel(&w->channel) ||
+		rdma_create_id(w->channel, &w->client, NULL, RDMA_PS_TCP))
+		return -1;
+	if (cm_step_resolve(w, cm_step_at(FAKE_ROCE_IP, CM_STEP_PORT)) ||
+		cm_step_make_qp(w->client))
+		return -1;
+	return rdma_connect(w->client, NULL);
+}
+
+/* A request that cannot be served is refused, and the next one awaited, which does not come. */
+static int get_request(struct cm_world *w)
+{
+	int error;
+
+	if (!rdma_get_request(w->listener, &w->server))
+		return 0;
+	error = errno;
+	if (error == EDEADLK)
+		cm_step_take(w, RDMA_CM_EVENT_ESTABLISHED);
+	errno = error;
+	return -1;
+}
+
+static int confirm(struct cm_world *w)
+{
+	return cm_step_take(w, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+static int accept_and_wait(struct cm_world *w)
+{
+	int ret;
+
+	cm_step_when(EVR_UCMA_ACCEPT, w, &w->client, confirm);
+	ret = rdma_accept(w->server, NULL);
+	w->refused = ret && errno == ECONNREFUSED;
+	return ret;
+}
+
+int cm_scenario_passive_endpoint(struct cm_world *w)
+{
+	if (make_endpoint(w, &w->listener, RAI_PASSIVE) || rdma_listen(w->listener, 0))
+		return -1;
+	if (start_asking(w) || get_request(w) || accept_and_wait(w))
+		return -1;
+	if (rdma_disconnect(w->client) || rdma_disconnect(w->server))
+		return -1;
+	destroy_endpoint(&w->server);
+	destroy_endpoint(&w->listener);
+	return cm_step_take(w, RDMA_CM_EVENT_DISCONNECTED);
+}
+
+/* --- moving house --- */
+
+int cm_scenario_to_another_channel(struct cm_world *w)
+{
+	if (cm_step_listen_and_resolve(w, RDMA_PS_TCP, FAKE_ROCE_IP) ||
+		cm_step_make_qp(w->client) || cm_step_ask(w, NULL))
+		return -1;
+	if (cm_step_open_channel(&w->other) || rdma_migrate_id(w->server, w->other) ||
+		cm_step_answer(w))
+		return -1;
+	if (cm_step_take(w, RDMA_CM_EVENT_ESTABLISHED))
+		return -1;
+	return cm_step_take_from(w, w->other, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+int cm_scenario_to_a_channel_of_its_own_and_back(struct cm_world *w)
+{
+	if (cm_step_open_channel(&w->channel) ||
+		rdma_create_id(w->channel, &w->client, NULL, RDMA_PS_TCP))
+		return -1;
+	if (rdma_resolve_addr(
+		    w->client, NULL, cm_step_at(FAKE_ROCE_IP, CM_STEP_PORT), CM_STEP_TIMEOUT_MS) ||
+		cm_step_take(w, RDMA_CM_EVENT_ADDR_RESOLVED))
+		return -1;
+	if (rdma_migrate_id(w->client, NULL) || rdma_resolve_route(w->client, CM_STEP_TIMEOUT_MS))
+		return -1;
+	return rdma_migrate_id(w->client, w->channel);
+}
