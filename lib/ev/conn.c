@@ -519,7 +519,9 @@ int evr_conn_probe(struct evrdma_conn *conn)
 		.kind = PROBE_CB,
 	};
 
-	return evr_qp_submit_send(&conn->qp, &send, NULL, 0);
+	/* A full queue is asked nothing: nobody waits for WRITABLE on behalf of a probe. */
+	return evr_qp_send_space(&conn->qp) ? evr_qp_submit_send(&conn->qp, &send, NULL, 0)
+					    : -EAGAIN;
 }
 
 int evrdma_conn_expose(
