@@ -40,7 +40,8 @@ EVR_UNIT_TESTS += \
 	t/unit/cm_sync.t \
 	t/unit/cm_sync_pair.t \
 	t/unit/cm_trips.t \
-	t/unit/cm_verbs.t
+	t/unit/cm_verbs.t \
+	t/unit/cm_xrc.t
 t_unit_cm_addr_t_SOURCES = t/unit/cm_addr.c $(EVR_UNIT_CM)
 t_unit_cm_addr_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_addr_t_LDADD = $(EVR_UNIT_CM_LIBS)
@@ -129,3 +130,6 @@ t_unit_cm_verbs_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_sync_pair_t_SOURCES = t/unit/cm_sync_pair.c $(EVR_UNIT_EP)
 t_unit_cm_sync_pair_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_sync_pair_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_xrc_t_SOURCES = t/unit/cm_xrc.c $(EVR_UNIT_EP)
+t_unit_cm_xrc_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_xrc_t_LDADD = $(EVR_UNIT_CM_LIBS)
