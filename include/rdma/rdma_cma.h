@@ -4,9 +4,10 @@
  * An rdma_cm_id is to RDMA what a socket is to TCP. What happens to it arrives as events on its
  * event channel, whose file descriptor can be polled.
  *
- * Threads: calls on different ids may run in parallel, and so may rdma_get_cm_event() on one
- * channel with any call on any id. Two calls on the same id are the caller's to order. The fields
- * of an id are filled by the thread that reads its event.
+ * Threads: calls on different ids may run in parallel, and so may rdma_get_cm_event(), in several
+ * threads if need be, with any call on any id, its end included. Two calls on the same id are the
+ * caller's to order, but for joining and leaving groups. The fields of an id are filled by the
+ * thread that reads its event. A child of fork() opens channels of its own.
  *
  * Synchronous ids: an id made without a channel gets one of its own. Calls marked "waits on a
  * synchronous id" then wait for the next event of the id, passing over ADDR_CHANGE and

@@ -25,6 +25,7 @@ libevr_fake_la_SOURCES = \
 	t/fake/fake_verbs_data.c \
 	t/fake/fake_verbs_device.c \
 	t/fake/fake_verbs_dgram.c \
+	t/fake/fake_verbs_mcast.c \
 	t/fake/fake_verbs_mem.c \
 	t/fake/fake_verbs_misc.c \
 	t/fake/fake_verbs_object.c \

@@ -1,107 +1,166 @@
 #!/bin/sh
-# The distribution's tools, unmodified, on our librdmacm.so.1 and on their own: ours on both
-# sides, on each side, and stock on both as the control. Argument: rxe or siw.
-. "$top_srcdir/t/guest/lib.sh"
+# dropin.sh rxe|siw: the distribution's tools, unmodified, on our librdmacm.so.1 and on their own:
+# stock on both sides as the control, then ours on each side and on both, which have to end and to
+# print the same.
+. "$top_srcdir/t/interop/groups.sh"
 
-kind=${1:-rxe}
-ours=$top_builddir/.libs
+kind=$1
+sender_group=$(group 0 1) member_group=$(group 0 2)
 
-# on ours|stock COMMAND...
-on() {
-	side=$1
-	shift
-	case $side in
-	ours) LD_LIBRARY_PATH=$ours timeout -k 1 60 "$@" ;;
-	*) timeout -k 1 60 "$@" ;;
+# NAME|STATUS OF THE CLIENT|SERVER|CLIENT, a cell each for all pairs of cores. Both sides get a port
+# of their own with -p, but for those that have it fixed (udaddy) or have none (mckey, whose
+# receiver is the server). With ! the server has to be ended.
+scenarios() {
+	cat <<-END
+		ucmatose, IPv4|0|ucmatose -b $EVR_IP4|ucmatose -s $EVR_IP4
+		ucmatose, IPv6|0|ucmatose -b $EVR_IP6|ucmatose -s $EVR_IP6
+		ucmatose, unbound|0|ucmatose|ucmatose -s $EVR_IP4
+		ucmatose -c 16 -S 65536|0|ucmatose -c 16 -S 65536|ucmatose -c 16 -S 65536 -s $EVR_IP4
+		ucmatose -m|0|ucmatose -m|ucmatose -m -s $EVR_IP4
+		ucmatose -a 14|0|ucmatose -a 14|ucmatose -a 14 -s $EVR_IP4
+		rping, IPv4|0|rping -s -a $EVR_IP4 -v -C 10|rping -c -a $EVR_IP4 -v -V -C 10
+		rping, IPv6|0|rping -s -a $EVR_IP6 -v -C 10|rping -c -a $EVR_IP6 -v -V -C 10
+		rdma_client, IPv4|0|rdma_server -s $EVR_IP4|rdma_client -s $EVR_IP4
+		rdma_client, IPv6|0|rdma_server -s $EVR_IP6|rdma_client -s $EVR_IP6
+		rdma_client, unbound|0|rdma_server|rdma_client -s $EVR_IP4
+		rdma_xclient -c r|0|rdma_xserver -c r|rdma_xclient -c r -s $EVR_IP4
+		rdma_xclient -c x, refused|255|!rdma_xserver -c x|rdma_xclient -c x -s $EVR_IP4
+		cmtime -c 20, IPv4|0|!cmtime -b $EVR_IP4|cmtime -s $EVR_IP4 -c 20
+		cmtime -c 20, IPv6|0|!cmtime -b $EVR_IP6|cmtime -s $EVR_IP6 -c 20
+	END
+	[ "$kind" = siw ] || cat <<-END
+		ucmatose -t 8|0|ucmatose|ucmatose -t 8 -s $EVR_IP4
+		rping -q|0|rping -q -s -a $EVR_IP4 -v -C 10|rping -q -c -a $EVR_IP4 -v -V -C 10
+		udaddy, IPv4|0|udaddy -b $EVR_IP4|udaddy -s $EVR_IP4
+		udaddy, IPv6|0|udaddy -b $EVR_IP6|udaddy -s $EVR_IP6
+		mckey|0|mckey -b $EVR_IP4 -m $member_group|mckey -b $EVR_IP4 -m $member_group -s
+		mckey -o|0|mckey -b $EVR_IP4 -m $sender_group|mckey -b $EVR_IP4 -m $sender_group -s -o
+	END
+}
+
+# serve N COMMAND: the server of the N-th scenario, whose turn may come late; leaves pid.
+serve() {
+	# shellcheck disable=SC2046,SC2086 # words
+	(end_run "stock@$server_core" 600 ${2#!} $(port_option $1 "$2")) >"$tmp/$1.server" 2>&1 &
+	pid=$!
+}
+
+port_option() { case $2 in *udaddy* | *mckey*) ;; *) echo "-p $((11000 + $1))" ;; esac; }
+
+# ready N COMMAND: according to $tmp/listening and the kernel's groups.
+ready() {
+	case $2 in
+	*udaddy*) [ "$(grep -c ':7174 ' "$tmp/listening")" -ge 2 ] ;;
+	*mckey*$member_group) has_users 0 2 1 ;;
+	*mckey*) has_users 0 1 1 ;;
+	*) grep -q ":$((11000 + $1)) " "$tmp/listening" ;;
 	esac
 }
 
-# attempt SERVER CLIENT PORT "SERVER COMMAND" "CLIENT COMMAND"
-attempt() {
-	on "$1" $4 >"$tmp/server" 2>&1 &
-	pid=$!
-	wait_listener "$3" || pkill -P $pid
-	on "$2" $5 >"$tmp/client" 2>&1
-	client=$?
-	[ $client = 0 ] || pkill -P $pid
-	wait $pid
-	server=$?
-	[ $client = 0 ] && [ $server = 0 ]
+all_ready() {
+	rdma resource show cm_id | grep 'state LISTEN' >"$tmp/listening"
+	while IFS='|' read -r n pid name wanted server client; do
+		ready "$n" "$server" || return 1
+	done <"$tmp/batch"
 }
 
-# pair, with the same arguments
-pair() {
+# Which library the process really runs on.
+runs_on() {
+	case $1 in
+	ours) grep -q "$ours_libs/librdmacm" "/proc/$2/maps" ;;
+	*) ! grep -q "$ours_libs/librdmacm" "/proc/$2/maps" ;;
+	esac
+}
+
+# await PID: the status of a server, which has to end by itself soon after its client.
+await() {
+	(busybox sleep 40; where "$1"; kill "$1") >"$tmp/late" 2>&1 &
+	watch=$!
+	{ wait "$1"; } 2>/dev/null && server_status=0 || server_status=$?
+	kill $watch 2>/dev/null || :
+}
+
+# What a process that does not end waits for.
+where() {
+	echo "the server is still there, in $(cat "/proc/$1/wchan")"
+	rdma resource show cm_id | grep " pid $1 "
+	rdma resource show qp | grep " pid $1 "
+}
+
+# attempt N PID WANTED SERVER CLIENT: leaves the statuses.
+attempt() {
+	runs_on $server_core $2 || { echo "the server is not on its core" >"$tmp/$1.server"; return 1; }
+	# shellcheck disable=SC2046,SC2086 # words
+	(end_run "stock@$client_core" 60 $5 $(port_option $1 "$4")) >"$tmp/$1.client" 2>&1 &&
+		client_status=0 || client_status=$?
+	case $client_status:$4 in 0:[!!]*) ;; *) kill "$2" 2>/dev/null || : ;; esac
+	await "$2"
+	case $4 in !*) server_status=0 ;; esac
+	[ $client_status = "$3" ] && [ $server_status = 0 ]
+}
+
+# What a tool prints, without what is different every time: the times of cmtime, and what two
+# threads of rping say about the end.
+printed() {
+	sed -e 's/^\([a-z ]*:\)  *[0-9. ]*$/\1/' -e '/^wait for /d' -e '/DISCONNECT EVENT/d' \
+		-e '/^cq completion failed/d' "$1"
+}
+
+same_as_control() {
+	cmp -s "$tmp/control.$1" "$tmp/$1" && return
+	printed "$tmp/control.$1" >"$tmp/expected"
+	printed "$tmp/$1" | diff "$tmp/expected" -
+}
+
+# What a server that is ended printed is lost in part.
+compare() {
+	[ "$client_core$server_core" != stockstock ] || { keep_control "$1"; return 0; }
+	same_as_control "$1.client" && case $2 in !*) ;; *) same_as_control "$1.server" ;; esac
+}
+
+keep_control() {
+	cp "$tmp/$1.client" "$tmp/control.$1.client"
+	cp "$tmp/$1.server" "$tmp/control.$1.server"
+}
+
+# one N PID NAME WANTED SERVER CLIENT
+one() {
 	tries=1
-	until attempt "$@"; do
-		came_too_early "$kind" "$tmp/client" && [ $tries -lt 4 ] || {
-			echo "client $client, server $server"
-			cat "$tmp/client" "$tmp/server"
+	until attempt "$1" "$2" "$4" "$5" "$6"; do
+		came_too_early "$kind" "$tmp/$1.client" && [ $tries -lt 4 ] || {
+			echo "client $client_status, server $server_status"
+			cat "$tmp/$1.client" "$tmp/$1.server" "$tmp/late"
 			return 1
 		}
 		tries=$((tries + 1))
+		serve "$1" "$5"
+		set -- "$1" $pid "$3" "$4" "$5" "$6"
+		wait_listener $((11000 + $1))
 	done
+	compare "$1" "$5"
 }
 
-# mcast SENDER RECEIVER OPTIONS: the receiver's cm_id shows its membership through its state.
-mcast() {
-	on "$2" mckey -m 239.7.7.7 -b "$EVR_IP4" >"$tmp/server" 2>&1 &
-	pid=$!
-	wait_until 10 grep -q 'joined dgid' "$tmp/server" || wait_until 1 test -s "$tmp/server"
-	on "$1" mckey -m 239.7.7.7 -b "$EVR_IP4" -s $3
-	client=$?
-	wait $pid
-	server=$?
-	echo "sender $client, receiver $server"
-	cat "$tmp/server"
-	[ $client = 0 ] && [ $server = 0 ]
+# pair CLIENT SERVER: all servers come to listen, then the clients run one after the other.
+pair() {
+	client_core=$1 server_core=$2 n=0
+	: >"$tmp/batch"
+	while IFS='|' read -r name wanted server client; do
+		n=$((n + 1))
+		serve $n "$server"
+		echo "$n|$pid|$name|$wanted|$server|$client" >>"$tmp/batch"
+	done <"$tmp/scenarios"
+	wait_until 60 all_ready || note "not every server came to listen"
+	while IFS='|' read -r n pid name wanted server client; do
+		cell "$kind: client $1, server $2: $name" \
+			one "$n" "$pid" "$name" "$wanted" "$server" "$client"
+	done <"$tmp/batch"
 }
 
-# The server of cmtime serves for ever.
-timed() {
-	on "$1" cmtime -b "$EVR_IP4" >"$tmp/server" 2>&1 &
-	pid=$!
-	wait_listener 7471 || return 1
-	on "$2" cmtime -s "$EVR_IP4" -c "$3"
-	client=$?
-	kill -INT $pid 2>/dev/null
-	pkill -INT -P $pid 2>/dev/null
-	wait $pid
-	[ $client = 0 ]
-}
-
-tmp=$(mktemp -d)
-dev_up "$kind"
-c() {
-	what=$1
-	shift
-	cell "$kind: server $s, client $c: $what" "$@"
-}
-uses_ours() { LD_LIBRARY_PATH=$ours ldd "$(command -v ucmatose)" | grep -q " $ours/librdmacm"; }
-cell "$kind: a tool finds our library" uses_ours
-for s in ours stock; do
-	for c in ours stock; do
-		c "ucmatose IPv4" pair $s $c 7471 "ucmatose -b $EVR_IP4" "ucmatose -s $EVR_IP4"
-		c "ucmatose IPv6" pair $s $c 7471 "ucmatose -b ::0" "ucmatose -s $EVR_IP6"
-		c "rping" pair $s $c 7174 "rping -s -a $EVR_IP4 -v -C 10" \
-			"rping -c -a $EVR_IP4 -v -V -C 10"
-		[ "$kind" = siw ] || c "udaddy" pair $s $c 7174 "udaddy -b $EVR_IP4" \
-			"udaddy -s $EVR_IP4"
-		[ "$kind" = siw ] || c "mckey" mcast $c $s ""
-		[ "$s$c" = oursours ] || continue
-		c "ucmatose unbound" pair $s $c 7471 "ucmatose" "ucmatose -s $EVR_IP4"
-		c "ucmatose -c 16" pair $s $c 7471 "ucmatose -c 16" "ucmatose -c 16 -s $EVR_IP4"
-		c "ucmatose -S 65536" pair $s $c 7471 "ucmatose -S 65536" \
-			"ucmatose -S 65536 -s $EVR_IP4"
-		c "ucmatose -C 0" pair $s $c 7471 "ucmatose -C 0" "ucmatose -C 0 -s $EVR_IP4"
-		c "ucmatose -m" pair $s $c 7471 "ucmatose -m" "ucmatose -m -s $EVR_IP4"
-		c "ucmatose -a 14" pair $s $c 7471 "ucmatose -a 14" "ucmatose -a 14 -s $EVR_IP4"
-		c "cmtime -c 20" timed $s $c 20
-		[ "$kind" = siw ] && continue
-		c "ucmatose -t 8" pair $s $c 7471 "ucmatose" "ucmatose -t 8 -s $EVR_IP4"
-		c "rping -q" pair $s $c 7174 "rping -q -s -a $EVR_IP4 -C 10" \
-			"rping -q -c -a $EVR_IP4 -V -C 10"
-		c "mckey -o" mcast $c $s -o
-	done
-done
-dev_down
+cell "$kind comes up" dev_up "$kind"
+scenarios >"$tmp/scenarios"
+pair stock stock
+pair ours stock
+pair stock ours
+pair ours ours
+cell "$kind goes away" dev_down
 done_testing

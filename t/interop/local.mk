@@ -31,6 +31,10 @@ GUEST_TESTS += \
 	t/interop/join_ex.sh:rxe:ours t/interop/join_ex.sh:siw:ours \
 	t/interop/join_ex.sh:rxe:stock t/interop/join_ex.sh:siw:stock
 GUEST_TESTS += t/interop/calls.sh:rxe t/interop/calls.sh:siw
+check_PROGRAMS += t/interop/privileges
+t_interop_privileges_SOURCES = t/interop/privileges.c
+t_interop_privileges_LDADD = librdmacm.la $(VERBS_LIBS)
+GUEST_TESTS += t/interop/privileges.sh:rxe
 GUEST_TESTS += t/interop/fields.sh:rxe t/interop/fields.sh:siw
 GUEST_TESTS += t/interop/dropin.sh:rxe t/interop/dropin.sh:siw
 GUEST_TESTS += t/interop/removal.sh:rxe t/interop/removal.sh:siw
@@ -58,4 +62,4 @@ EXTRA_DIST += t/interop/cores.sh t/interop/crowd.sh t/interop/ends.sh t/interop/
 if !SYSTEM_RDMACM
 TESTS += t/interop/second.sh
 endif
-EXTRA_DIST += t/interop/second.c t/interop/second.sh t/interop/second_lib.c
+EXTRA_DIST += t/interop/privileges.sh t/interop/second.c t/interop/second.sh t/interop/second_lib.c

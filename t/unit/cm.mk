@@ -29,6 +29,7 @@ EVR_UNIT_TESTS += \
 	t/unit/cm_event_table.t \
 	t/unit/cm_event_map.t \
 	t/unit/cm_fault.t \
+	t/unit/cm_fork.t \
 	t/unit/cm_ib.t \
 	t/unit/cm_id.t \
 	t/unit/cm_join_ex.t \
@@ -40,7 +41,8 @@ EVR_UNIT_TESTS += \
 	t/unit/cm_sync.t \
 	t/unit/cm_sync_pair.t \
 	t/unit/cm_trips.t \
-	t/unit/cm_verbs.t
+	t/unit/cm_verbs.t \
+	t/unit/cm_xrc.t
 t_unit_cm_addr_t_SOURCES = t/unit/cm_addr.c $(EVR_UNIT_CM)
 t_unit_cm_addr_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_addr_t_LDADD = $(EVR_UNIT_CM_LIBS)
@@ -103,6 +105,9 @@ t_unit_cm_service_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_sync_t_SOURCES = t/unit/cm_sync.c $(EVR_UNIT_CM)
 t_unit_cm_sync_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_sync_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_fork_t_SOURCES = t/unit/cm_fork.c $(EVR_UNIT_CM)
+t_unit_cm_fork_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_fork_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_fault_t_SOURCES = t/unit/cm_fault.c \
 	t/unit/cm_scenario.c t/unit/cm_scenario.h t/unit/cm_scenario_conn.c \
 	t/unit/cm_scenario_dgram.c t/unit/cm_scenario_service.c t/unit/cm_scenario_sync.c \
@@ -129,3 +134,6 @@ t_unit_cm_verbs_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_sync_pair_t_SOURCES = t/unit/cm_sync_pair.c $(EVR_UNIT_EP)
 t_unit_cm_sync_pair_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_sync_pair_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_xrc_t_SOURCES = t/unit/cm_xrc.c $(EVR_UNIT_EP)
+t_unit_cm_xrc_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_xrc_t_LDADD = $(EVR_UNIT_CM_LIBS)

@@ -48,6 +48,7 @@ const struct cm_scenario cm_scenarios[] = {
 	{ "a synchronous client", cm_scenario_synchronous_client, FAKE_ROCE, 60 },
 	{ "an active endpoint", cm_scenario_active_endpoint, FAKE_ROCE, 60 },
 	{ "a passive endpoint", cm_scenario_passive_endpoint, FAKE_ROCE, 60 },
+	{ "both halves of XRC", cm_scenario_xrc, FAKE_IB, 60 },
 	{ "a request served elsewhere", cm_scenario_to_another_channel, FAKE_ROCE, 60 },
 	{ "to a channel of its own and back", cm_scenario_to_a_channel_of_its_own_and_back,
 		FAKE_ROCE, 20 },

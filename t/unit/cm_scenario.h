@@ -46,6 +46,7 @@ int cm_scenario_own_queue_pairs(struct cm_world *w);
 int cm_scenario_shared_queues(struct cm_world *w);
 int cm_scenario_active_endpoint(struct cm_world *w);
 int cm_scenario_passive_endpoint(struct cm_world *w);
+int cm_scenario_xrc(struct cm_world *w);
 int cm_scenario_datagrams(struct cm_world *w);
 int cm_scenario_refused_datagrams(struct cm_world *w);
 int cm_scenario_memberships(struct cm_world *w);

@@ -41,15 +41,25 @@ int cm_scenario_synchronous_client(struct cm_world *w)
 
 /* --- endpoints --- */
 
+/* What rdma_getaddrinfo() says stays in w, for the end. */
+static struct rdma_addrinfo *look_up(
+	struct cm_world *w, int n, const char *ip, int flags, enum ibv_qp_type type)
+{
+	const struct rdma_addrinfo hints = {
+		.ai_flags = flags | RAI_NUMERICHOST,
+		.ai_port_space = type == IBV_QPT_RC ? RDMA_PS_TCP : RDMA_PS_IB,
+		.ai_qp_type = type,
+	};
+
+	return rdma_getaddrinfo(ip, "7471", &hints, &w->info[n]) ? NULL : w->info[n];
+}
+
 static int make_endpoint(struct cm_world *w, struct rdma_cm_id **id, int flags)
 {
-	const struct rdma_addrinfo hints = { .ai_flags = flags | RAI_NUMERICHOST,
-		.ai_port_space = RDMA_PS_TCP };
+	struct rdma_addrinfo *info = look_up(w, 0, FAKE_ROCE_IP, flags, IBV_QPT_RC);
 	struct ibv_qp_init_attr attr = cm_step_qp_attr(IBV_QPT_RC);
 
-	if (rdma_getaddrinfo(FAKE_ROCE_IP, "7471", &hints, &w->info[0]))
-		return -1;
-	return rdma_create_ep(id, w->info[0], NULL, &attr);
+	return info ? rdma_create_ep(id, info, NULL, &attr) : -1;
 }
 
 static void destroy_endpoint(struct rdma_cm_id **id)
@@ -121,6 +131,23 @@ int cm_scenario_passive_endpoint(struct cm_world *w)
 	destroy_endpoint(&w->server);
 	destroy_endpoint(&w->listener);
 	return cm_step_take(w, RDMA_CM_EVENT_DISCONNECTED);
+}
+
+/* The receiving half of XRC, with its shared queue and its domain, and the sending one. */
+int cm_scenario_xrc(struct cm_world *w)
+{
+	struct rdma_addrinfo *in = look_up(w, 0, FAKE_IB_IP, RAI_PASSIVE, IBV_QPT_XRC_RECV);
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_qp_init_attr recv = cm_step_qp_attr(IBV_QPT_XRC_RECV);
+	struct ibv_qp_init_attr send = cm_step_qp_attr(IBV_QPT_XRC_SEND);
+	struct rdma_addrinfo *out;
+
+	if (!in || rdma_create_ep(&w->server, in, NULL, NULL))
+		return -1;
+	if (rdma_create_srq(w->server, NULL, &srq) || rdma_create_qp(w->server, NULL, &recv))
+		return -1;
+	out = look_up(w, 1, FAKE_IB_IP, 0, IBV_QPT_XRC_SEND);
+	return out ? rdma_create_ep(&w->client, out, NULL, &send) : -1;
 }
 
 /* --- moving house --- */

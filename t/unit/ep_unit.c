@@ -40,6 +40,18 @@ struct rdma_cm_id *ep_make(const char *ip, int flags, enum ibv_qp_type type)
 	return id;
 }
 
+struct ibv_srq_init_attr ep_srq_attr(void)
+{
+	return (struct ibv_srq_init_attr){ .attr = { .max_wr = EP_SRQ_DEPTH, .max_sge = 1 } };
+}
+
+void ep_make_srq(struct rdma_cm_id *id)
+{
+	struct ibv_srq_init_attr attr = ep_srq_attr();
+
+	ck_assert_ok(rdma_create_srq(id, NULL, &attr));
+}
+
 struct rdma_cm_id *ep_ask(const char *ip, struct rdma_conn_param *param)
 {
 	struct rdma_cm_id *client = cm_id(cm_channel(), RDMA_PS_TCP);

@@ -13,6 +13,11 @@ struct rdma_addrinfo ep_answer(const char *ip, int flags, enum ibv_qp_type type)
 /* An endpoint with queue pairs, listening if it is passive. */
 struct rdma_cm_id *ep_make(const char *ip, int flags, enum ibv_qp_type type);
 
+/* A shared receive queue that fits the queue pairs. */
+enum { EP_SRQ_DEPTH = 6 };
+struct ibv_srq_init_attr ep_srq_attr(void);
+void ep_make_srq(struct rdma_cm_id *id);
+
 /* An ordinary client that has asked to be connected, on a channel of its own. */
 struct rdma_cm_id *ep_ask(const char *ip, struct rdma_conn_param *param);
 /* Destroys it, with its channel. */

@@ -95,11 +95,71 @@ START_TEST(the_limit_is_reported_once)
 }
 END_TEST
 
+/* --- XRC --- */
+
+static struct ibv_xrcd *open_domain(void)
+{
+	struct ibv_xrcd_init_attr init = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1
+	};
+
+	return ibv_open_xrcd(v.context, &init);
+}
+
+static struct ibv_srq *make_xrc_srq(struct ibv_xrcd *xrcd)
+{
+	struct ibv_srq_init_attr_ex init = {
+		.attr = { SRQ_DEPTH, 1, 0 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = v.pd,
+		.xrcd = xrcd,
+		.cq = v.cq,
+	};
+
+	return ibv_create_srq_ex(v.context, &init);
+}
+
+START_TEST(only_infiniband_has_xrc)
+{
+	struct ibv_qp_init_attr init = { .send_cq = NULL, .qp_type = IBV_QPT_XRC_SEND };
+
+	raw_verbs_open(&v, FAKE_ROCE);
+	init.send_cq = v.cq;
+	ck_assert(!open_domain() && errno == EOPNOTSUPP);
+	ck_assert(!make_xrc_srq(NULL) && errno == EOPNOTSUPP);
+	ck_assert(!ibv_create_qp(v.pd, &init) && errno == EOPNOTSUPP);
+	raw_verbs_close(&v);
+}
+END_TEST
+
+START_TEST(a_domain_goes_after_what_is_in_it)
+{
+	struct ibv_xrcd *xrcd;
+	struct ibv_srq *srq;
+
+	fake_device_add(FAKE_IB);
+	raw_verbs_open(&v, FAKE_IB);
+	xrcd = open_domain();
+	srq = make_xrc_srq(xrcd);
+	ck_assert_ptr_nonnull(srq);
+	ck_assert_int_eq(ibv_close_xrcd(xrcd), EBUSY);
+	ck_assert_int_eq(ibv_destroy_cq(v.cq), EBUSY);
+	ck_assert(!qp_on(srq) && errno == EINVAL);
+	ck_assert_int_eq(ibv_destroy_srq(srq), 0);
+	ck_assert_int_eq(ibv_close_xrcd(xrcd), 0);
+	raw_verbs_close(&v);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
 		connections_share_their_receives,
 		the_limit_is_reported_once,
+		only_infiniband_has_xrc,
+		a_domain_goes_after_what_is_in_it,
 	};
 
 	return fake_main("fake_srq", tests, sizeof(tests) / sizeof(tests[0]));

@@ -1,0 +1,140 @@
+/* What a child, another program and other credentials have of ids and channels. */
+#include "unit/cm_unit.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct rdma_event_channel *channel;
+static struct rdma_cm_id *id;
+
+static void set_up(void)
+{
+	cm_set_up();
+	channel = cm_channel();
+	id = cm_id(channel, RDMA_PS_TCP);
+}
+
+static void tear_down(void)
+{
+	cm_destroy(id);
+	rdma_destroy_event_channel(channel);
+	cm_tear_down();
+}
+
+/* --- credentials: the kernel refuses whatever is written to a channel from before --- */
+
+static void refuse_next(const char *command)
+{
+	fake_fail_next(command, EACCES);
+}
+
+START_TEST(other_credentials_show_in_each_call)
+{
+	struct rdma_cm_event *event;
+
+	refuse_next("BIND");
+	ck_assert_fails(rdma_bind_addr(id, cm_addr(FAKE_ROCE_IP, 0)), EACCES);
+	refuse_next("RESOLVE_ADDR");
+	ck_assert_fails(rdma_resolve_addr(id, NULL, cm_addr(FAKE_ROCE_IP, CM_PORT), 1), EACCES);
+	refuse_next("GET_EVENT");
+	ck_assert_fails(rdma_get_cm_event(channel, &event), EACCES);
+}
+END_TEST
+
+static void move_to_new_channel(void)
+{
+	struct rdma_event_channel *old = channel;
+
+	channel = cm_channel();
+	ck_assert_ok(rdma_migrate_id(id, channel));
+	rdma_destroy_event_channel(old);
+}
+
+START_TEST(a_new_channel_takes_the_ids_of_the_old_one_over)
+{
+	refuse_next("DESTROY_ID");
+	ck_assert_fails(rdma_destroy_id(id), EACCES);
+	move_to_new_channel();
+	cm_resolve(id, FAKE_ROCE_IP);
+}
+END_TEST
+
+START_TEST(a_new_channel_takes_a_synchronous_id_over_which_then_has_its_own_again)
+{
+	struct rdma_cm_id *sync;
+
+	ck_assert_ok(rdma_create_id(NULL, &sync, NULL, RDMA_PS_TCP));
+	refuse_next("RESOLVE_ADDR");
+	ck_assert_fails(rdma_resolve_addr(sync, NULL, cm_addr(FAKE_ROCE_IP, CM_PORT), 1), EACCES);
+	ck_assert_ok(rdma_migrate_id(sync, channel));
+	ck_assert_ok(rdma_migrate_id(sync, NULL));
+	ck_assert_ok(rdma_resolve_addr(sync, NULL, cm_addr(FAKE_ROCE_IP, CM_PORT), 1));
+	ck_assert_ok(rdma_destroy_id(sync));
+}
+END_TEST
+
+/* --- fork and exec --- */
+
+/* How a child ends that does this. */
+static int in_child(int (*what)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (!pid)
+		_exit(what());
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static int use_own_channel(void)
+{
+	struct rdma_event_channel *own = rdma_create_event_channel();
+	struct rdma_cm_id *mine;
+
+	if (!own || rdma_create_id(own, &mine, NULL, RDMA_PS_TCP))
+		return 1;
+	if (rdma_bind_addr(mine, cm_addr(FAKE_ROCE_IP, 0)) || rdma_destroy_id(mine))
+		return 2;
+	rdma_destroy_event_channel(own);
+	rdma_destroy_event_channel(channel);
+	return 0;
+}
+
+START_TEST(a_child_works_on_its_own_channel_and_its_parent_does_not_notice)
+{
+	ck_assert_int_eq(in_child(use_own_channel), 0);
+	cm_resolve(id, FAKE_ROCE_IP);
+}
+END_TEST
+
+static void assert_closed_on_exec(int fd)
+{
+	ck_assert_int_eq(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+}
+
+START_TEST(another_program_inherits_no_channel)
+{
+	struct rdma_cm_id *sync;
+
+	ck_assert_ok(rdma_create_id(NULL, &sync, NULL, RDMA_PS_TCP));
+	assert_closed_on_exec(channel->fd);
+	assert_closed_on_exec(sync->channel->fd);
+	ck_assert_ok(rdma_destroy_id(sync));
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		other_credentials_show_in_each_call,
+		a_new_channel_takes_the_ids_of_the_old_one_over,
+		a_new_channel_takes_a_synchronous_id_over_which_then_has_its_own_again,
+		a_child_works_on_its_own_channel_and_its_parent_does_not_notice,
+		another_program_inherits_no_channel,
+	};
+
+	return unit_main("cm_fork", tests, sizeof(tests) / sizeof(tests[0]), set_up, tear_down);
+}
