@@ -115,7 +115,7 @@ START_TEST(listening_is_refused_where_it_cannot_be)
 	options.ack_timeout = 32;
 	ck_assert(!try_listen(w, place.ip, 0, &options) && errno == EINVAL);
 	evrdma_listener_options_init(&options);
-	options.port_space = RDMA_PS_UDP;
+	options.port_space = RDMA_PS_IPOIB;
 	ck_assert(!try_listen(w, place.ip, 0, &options) && errno == EINVAL);
 	world_free(w);
 }
