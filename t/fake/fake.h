@@ -213,9 +213,10 @@ unsigned fake_step_qp(struct ibv_qp *qp, unsigned n);
 /* Ends all waiting work with RETRY_EXC or RNR_RETRY_EXC; returns how many queue pairs died. */
 unsigned fake_time_out_work(void);
 
-/* Raises an asynchronous event for a queue pair, a CQ, or a port of every context. */
+/* Raises an asynchronous event for a queue pair, a CQ, an SRQ, or a port of every context. */
 void fake_async_qp(struct ibv_qp *qp, enum ibv_event_type type);
 void fake_async_cq(struct ibv_cq *cq, enum ibv_event_type type);
+void fake_async_srq(struct ibv_srq *srq, enum ibv_event_type type);
 void fake_async_port(enum fake_kind kind, enum ibv_event_type type);
 
 #endif

@@ -107,6 +107,14 @@ void fake_async_cq(struct ibv_cq *cq, enum ibv_event_type type)
 	fake_async_raise(fake_context_of(cq->context), &event);
 }
 
+void fake_async_srq(struct ibv_srq *srq, enum ibv_event_type type)
+{
+	struct ibv_async_event event = { .element.srq = srq, .event_type = type };
+
+	FAKE_GUARD();
+	fake_async_raise(fake_context_of(srq->context), &event);
+}
+
 void fake_async_port(enum fake_kind kind, enum ibv_event_type type)
 {
 	struct ibv_async_event event = { .element.port_num = 1, .event_type = type };
