@@ -5,6 +5,22 @@
  * Every call below is made on that thread, but for those that say "any thread". Several bases
  * may share one event_base.
  *
+ * The event_base outlives the base: close or shut down the base, run the loop until its closed
+ * callback has come, then free the event_base, and not in that callback. There is no way to close a
+ * base whose event_base is gone.
+ *
+ * A base does not pass to a child of fork(): the kernel takes no command of the CM from there, and
+ * what a child reads the parent misses. All descriptors are close-on-exec, so a child may exec or
+ * exit. One that goes on without exec makes no call of this library on what it got from its parent,
+ * and does not run the event_base again; to free that it calls event_reinit() first, without which
+ * it would take the parent's descriptors out of the parent's loop. A daemon forks first, then makes
+ * its bases.
+ *
+ * So with privileges: after setuid() and its like the kernel refuses every command on channels that
+ * were opened before. Connections that are up pass data on; whatever is new, or a disconnect, ends
+ * in EACCES, and so does every object as soon as the CM has an event for the channel, which
+ * cannot be read any more. Drop privileges first, then make the bases.
+ *
  * Callbacks run from the loop, never inside the call that asked for the work. Every object may be
  * closed in every callback, its own included.
  */
@@ -18,9 +34,15 @@ extern "C" {
 #endif
 
 struct event_base;
+struct ibv_async_event;
+struct ibv_context;
 struct rdma_event_channel;
 struct rdma_cm_event;
 struct evrdma_base;
+
+/* Flags of a base. */
+#define EVRDMA_BASE_OPT_NO_ASYNC_EVENTS 0x1u /* the program reads the asynchronous events of the
+                                                devices itself: evrdma_async_event() */
 
 /*
  * How a base behaves. Fill it with evrdma_base_options_init(), then change what is to differ.
@@ -28,12 +50,19 @@ struct evrdma_base;
  */
 struct evrdma_base_options {
 	size_t size;             /* set by evrdma_base_options_init() */
-	unsigned turn_budget_us; /* 500: microseconds that connection work (creating and destroying
-	                            QPs and ids, CM events) may take of one turn of the loop; at
-	                            least one step is made in every turn */
-	unsigned cq_budget;      /* 256: completions taken from one CQ in one turn */
+	unsigned turn_budget_us; /* 500: microseconds that each kind of work (creating and
+	                            destroying QPs and ids; CM events; posting) may take of one
+	                            turn of the loop; at least one step is made in every turn */
+	unsigned cq_budget;      /* 256: completions taken from one CQ in one turn; at least 1 */
 	unsigned cq_entries;     /* 4096: entries of a shared CQ; limited to what the device has */
 	unsigned device_idle_ms; /* 1000: how long an unused device stays open */
+	unsigned device_poll_ms; /* 0: off. Otherwise the list of devices is read so often, to learn
+	                            who came and went: evrdma_base_set_device_cb() */
+	int data_priority;       /* -1: as event_assign() left it. Otherwise the priority on the
+	                            event_base, below event_base_get_npriorities(), of completions
+	                            and of what each turn does: posting, connection work */
+	int cm_priority;         /* -1; the same of CM events and asynchronous events */
+	unsigned flags;          /* EVRDMA_BASE_OPT_* */
 };
 
 void evrdma_base_options_init_sized(struct evrdma_base_options *options, size_t size);
@@ -56,7 +85,8 @@ void evrdma_base_options_init_sized(struct evrdma_base_options *options, size_t 
  *   EACCES/EPERM  no permission on the character device
  *   EMFILE/ENFILE too many open files
  *   ENOMEM        out of memory
- *   EINVAL        the options are larger than this library knows, and used
+ *   EINVAL        the options are larger than this library knows, and used; or one is out of
+ *                 range
  * Since 0.1.
  */
 struct evrdma_base *evrdma_base_new(
@@ -85,18 +115,72 @@ typedef void (*evrdma_base_event_cb)(
  */
 void evrdma_base_set_event_cb(struct evrdma_base *base, evrdma_base_event_cb cb, void *arg);
 
+/* What happened to a device. */
+enum evrdma_device_event {
+	/* It is in the list of devices, and was not before. Only with device_poll_ms. */
+	EVRDMA_DEVICE_ARRIVED,
+	/* It is being removed. Comes once: from the CM when the base uses the device, or, with
+	 * device_poll_ms, because it is in the list no more. Connections are told as well. */
+	EVRDMA_DEVICE_REMOVED,
+	/* It is broken beyond repair. Unless its removal follows, its objects are of no use: what
+	 * they wait for may never come. Close them. */
+	EVRDMA_DEVICE_FATAL,
+	/* A port can be used, or cannot. Connections stay, and may break for want of answers. */
+	EVRDMA_DEVICE_PORT_UP,
+	EVRDMA_DEVICE_PORT_DOWN,
+	/* The addresses (GIDs, LID), partition keys or subnet manager of a port changed. */
+	EVRDMA_DEVICE_PORT_CHANGED
+};
+
+/*
+ * device is the name, which lives until the callback returns; port_num counts from 1, and is 0 when
+ * it is about the device as a whole.
+ */
+typedef void (*evrdma_base_device_cb)(struct evrdma_base *base, enum evrdma_device_event event,
+	const char *device, int port_num, void *arg);
+
+/*
+ * Sets the callback for what happens to devices; NULL, the default, drops it. What the devices
+ * themselves report (FATAL and the ports) comes while the base uses the device: from its first
+ * connection or endpoint there until device_idle_ms after the last. Since 0.1.
+ */
+void evrdma_base_set_device_cb(struct evrdma_base *base, evrdma_base_device_cb cb, void *arg);
+
+/*
+ * For programs that read the asynchronous events of a device themselves, all of whose bases have
+ * EVRDMA_BASE_OPT_NO_ASYNC_EVENTS: hands in one that ibv_get_async_event() gave for verbs, before
+ * ibv_ack_async_event() is called for it. It is told from the loops of those whom it concerns.
+ * Otherwise one base reads them for all bases of the process. Any thread.
+ * Returns 0, or -ENODEV when no base uses the device. Since 0.1.
+ */
+int evrdma_async_event(struct ibv_context *verbs, const struct ibv_async_event *event);
+
 typedef void (*evrdma_base_cb)(struct evrdma_base *base, void *arg);
 
 /*
  * Closes everything on the base, then the base. Each object gets its closed event, then cb (which
  * may be NULL) runs, last; then the base is freed, and with it its own channel. The loop must run
  * until then: evrdma_base_close(base, NULL, NULL); event_base_dispatch(event_base);
- * Legal in any callback. A second call changes nothing. Since 0.1.
+ * Legal in any callback. A second call changes nothing. During evrdma_base_shutdown() it ends the
+ * wait, and the callback is the one that was given there. Since 0.1.
  */
 void evrdma_base_close(struct evrdma_base *base, evrdma_base_cb cb, void *arg);
 
 /*
- * Runs cb once on the base's thread, from the loop, soon. Any thread. What was asked for before the
+ * Closes in an orderly way. Listeners are closed, requests that nobody has answered are rejected,
+ * and connections not yet established are closed, each with its closed event. Established ones are
+ * disconnected, as by evrdma_conn_disconnect(), and endpoints closed when all their sends are over.
+ * When that is done, after timeout_ms at most, the base is closed: see evrdma_base_close(), for cb
+ * too. No object is made meanwhile (EPIPE); calls with evrdma_base_run_in_loop() run on.
+ * Legal in any callback. Returns 0, -EINVAL (timeout_ms is negative), or -EALREADY when the base is
+ * being shut down or closed. Since 0.1.
+ */
+int evrdma_base_shutdown(
+	struct evrdma_base *base, int timeout_ms, evrdma_base_cb cb, void *arg);
+
+/*
+ * Runs cb once on the base's thread, from the loop, soon. Any thread; libevent's own support for
+ * threads (evthread_use_pthreads()) is not needed for it. What was asked for before the
  * base was closed runs before its closed callback; the caller makes sure that the base is not
  * closed meanwhile. Returns 0, -ENOMEM, or -EPIPE when the base is being closed. Since 0.1.
  */

@@ -25,6 +25,23 @@ struct evrdma_srq *evrdma_srq_new(
 	struct evrdma_base *base, struct evrdma_pool *pool, uint32_t depth);
 
 /*
+ * Fewer buffers than the limit are posted on one device, in one domain. It comes once: the limit is
+ * to be set again, which may be done in the callback.
+ */
+typedef void (*evrdma_srq_limit_cb)(struct evrdma_srq *srq, void *arg);
+
+/*
+ * Watches for a queue that runs low, with the device's own limit: messages came faster than their
+ * buffers were released. At most depth; 0, with which cb may be NULL, watches no longer. Costs a
+ * verbs call for each device and domain where the queue is in use; where it comes into use later
+ * the limit holds from then on, and a connection on a device that has none ends with its error.
+ * Returns 0; -EINVAL (limit is more than depth, or there is no cb); what the device says, such as
+ * -EOPNOTSUPP or -ENOSYS: then nothing is known of which devices watch. Since 0.1.
+ */
+int evrdma_srq_set_limit(
+	struct evrdma_srq *srq, uint32_t limit, evrdma_srq_limit_cb cb, void *arg);
+
+/*
  * Gives it up: it goes with the last connection that uses it. Those still there when the base is
  * closed go with it. NULL is fine. Since 0.1.
  */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include "ev/inbox.h"
@@ -16,6 +17,8 @@ static const struct evrdma_base_options default_options = {
 	.cq_budget = 256,
 	.cq_entries = 4096,
 	.device_idle_ms = 1000,
+	.data_priority = -1,
+	.cm_priority = -1,
 };
 
 void evrdma_base_options_init_sized(struct evrdma_base_options *options, size_t size)
@@ -30,7 +33,7 @@ const char *evrdma_version(void)
 
 bool evr_base_closing(const struct evrdma_base *base)
 {
-	return base->closing;
+	return base->closing || base->shutting_down;
 }
 
 /* --- the turn ------------------------------------------------------------------------------- */
@@ -46,7 +49,7 @@ void evr_base_kick(struct evrdma_base *base)
 
 void evr_base_kick_if_closing(struct evrdma_base *base)
 {
-	if (base->closing)
+	if (evr_base_closing(base))
 		evr_base_kick(base);
 }
 
@@ -99,6 +102,13 @@ void evr_base_add_timer(struct event *timer, int timeout_ms)
 	event_add(timer, &tv);
 }
 
+void evr_base_set_priority(struct event *event, int priority)
+{
+	/* In range: the options were looked at. */
+	if (priority >= 0)
+		event_priority_set(event, priority);
+}
+
 static uint64_t turn_deadline(const struct evrdma_base *base)
 {
 	return evr_clock_now_us() + base->options.turn_budget_us;
@@ -118,14 +128,24 @@ static void run_tasks(struct evrdma_base *base)
 	}
 }
 
+/* The same. What is left goes to the end of the next turn. */
 static void run_posts(struct evrdma_base *base)
 {
+	uint64_t deadline = turn_deadline(base);
 	struct evr_task *task;
 
 	while ((task = TAILQ_FIRST(&base->posts))) {
 		evr_base_cancel_post(base, task);
 		task->run(task);
+		if (evr_clock_now_us() >= deadline)
+			break;
 	}
+}
+
+static bool has_work(const struct evrdma_base *base)
+{
+	return !TAILQ_EMPTY(&base->tasks) || !TAILQ_EMPTY(&base->posts) ||
+		!TAILQ_EMPTY(&base->ready_cqs);
 }
 
 static void finish(struct evrdma_base *base);
@@ -149,8 +169,9 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 	evr_cq_service_ready(base);
 	run_tasks(base);
 	run_posts(base);
+	evr_shutdown_look(base);
 	base->in_turn = false;
-	if (!TAILQ_EMPTY(&base->tasks) || !TAILQ_EMPTY(&base->ready_cqs))
+	if (has_work(base))
 		base->kicked = true;
 	/* By a timer, not by activation: every other event of the loop has its turn first. */
 	if (base->kicked)
@@ -198,6 +219,7 @@ static int start_reading(struct evrdma_base *base)
 		return ret;
 	event_assign(&base->cm_event, base->event_base, base->channel->fd, EV_READ | EV_PERSIST,
 		on_cm_readable, base);
+	evr_base_set_priority(&base->cm_event, base->options.cm_priority);
 	return event_add(&base->cm_event, NULL) ? -ENOMEM : 0;
 }
 
@@ -225,6 +247,22 @@ static void init_lists(struct evrdma_base *base)
 	TAILQ_INIT(&base->domains);
 	evr_ptrmap_init(&base->cmid_map);
 	evr_idmap_init(&base->work_owners);
+	evr_async_queue_init(&base->async);
+}
+
+static bool in_range(int value, int low, int high)
+{
+	return value >= low && value <= high;
+}
+
+static bool options_valid(const struct evrdma_base_options *o, const struct event_base *event_base)
+{
+	int last_priority = event_base_get_npriorities((struct event_base *)event_base) - 1;
+
+	return o->cq_budget && o->cq_budget <= INT_MAX && o->device_idle_ms <= INT_MAX &&
+		o->device_poll_ms <= INT_MAX && !(o->flags & ~EVRDMA_BASE_OPT_NO_ASYNC_EVENTS) &&
+		in_range(o->data_priority, -1, last_priority) &&
+		in_range(o->cm_priority, -1, last_priority);
 }
 
 static int start(struct evrdma_base *base)
@@ -232,12 +270,22 @@ static int start(struct evrdma_base *base)
 	int ret;
 
 	event_assign(&base->turn_event, base->event_base, -1, 0, on_turn, base);
+	evr_base_set_priority(&base->turn_event, base->options.data_priority);
+	evr_shutdown_init(base);
 	ret = evr_inbox_init(base);
 	if (ret)
 		return ret;
+	ret = evr_devlist_init(base);
+	if (ret)
+		goto fini_inbox;
 	ret = start_reading(base);
 	if (ret)
-		evr_inbox_fini(base);
+		goto fini_devlist;
+	return 0;
+fini_devlist:
+	evr_devlist_fini(base);
+fini_inbox:
+	evr_inbox_fini(base);
 	return ret;
 }
 
@@ -255,6 +303,8 @@ static struct evrdma_base *make(struct event_base *event_base, struct rdma_event
 	base->options = default_options;
 	init_lists(base);
 	ret = evr_options_load(&base->options, sizeof(base->options), options);
+	if (!ret && !options_valid(&base->options, event_base))
+		ret = -EINVAL;
 	if (ret)
 		goto fail;
 	ret = start(base);
@@ -296,11 +346,13 @@ static void finish(struct evrdma_base *base)
 	evrdma_base_cb cb = base->closed_cb;
 	void *arg = base->closed_arg;
 
+	evr_devlist_fini(base);
 	evr_device_release_all(base);
 	evr_srq_release_all(base);
 	evr_domain_release_all(base);
 	evr_pool_release_all(base);
 	event_del(&base->turn_event);
+	event_del(&base->shutdown_timer);
 	give_channel_back(base);
 	evr_ptrmap_fini(&base->cmid_map);
 	evr_idmap_fini(&base->work_owners);
@@ -319,8 +371,10 @@ void evrdma_base_close(struct evrdma_base *base, evrdma_base_cb cb, void *arg)
 		return;
 	base->closing = true;
 	evr_inbox_close(base);
-	base->closed_cb = cb;
-	base->closed_arg = arg;
+	if (!base->shutting_down) {
+		base->closed_cb = cb;
+		base->closed_arg = arg;
+	}
 	TAILQ_FOREACH (obj, &base->objs, link)
 		evr_obj_close(obj);
 	/* Connections of other bases whose events were moved here. */
@@ -333,6 +387,19 @@ void evrdma_base_set_event_cb(struct evrdma_base *base, evrdma_base_event_cb cb,
 {
 	base->event_cb = cb;
 	base->event_arg = arg;
+}
+
+void evrdma_base_set_device_cb(struct evrdma_base *base, evrdma_base_device_cb cb, void *arg)
+{
+	base->device_cb = cb;
+	base->device_arg = arg;
+}
+
+void evr_base_tell_device(struct evrdma_base *base, enum evrdma_device_event event,
+	const char *device, unsigned port_num)
+{
+	if (!base->closing && base->device_cb)
+		base->device_cb(base, event, device, (int)port_num, base->device_arg);
 }
 
 struct event_base *evrdma_base_get_event_base(const struct evrdma_base *base)

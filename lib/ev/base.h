@@ -10,9 +10,11 @@
 
 #include <rdma/rdma_cma.h>
 
+#include "ev/async.h"
 #include "ev/cmid.h"
 #include "ev/cq.h"
 #include "ev/device.h"
+#include "ev/devlist.h"
 #include "ev/inbox.h"
 #include "ev/obj.h"
 #include "ev/pd.h"
@@ -43,6 +45,8 @@ struct evrdma_base {
 	struct evr_ptrmap cmid_map; /* struct rdma_cm_id -> struct evr_cmid */
 	struct evr_cmid_list cmids;
 	struct evr_device_list devices;
+	struct evr_devlist devlist;
+	struct evr_async_queue async;
 	struct evr_cq_list ready_cqs;
 	struct evr_task_list posts; /* what has work for the device, at the end of the turn */
 	struct evr_idmap work_owners;
@@ -58,11 +62,16 @@ struct evrdma_base {
 
 	evrdma_base_event_cb event_cb;
 	void *event_arg;
+	evrdma_base_device_cb device_cb;
+	void *device_arg;
+	bool shutting_down;
+	struct event shutdown_timer;
 	bool closing;
 	evrdma_base_cb closed_cb;
 	void *closed_arg;
 };
 
+/* No object is made any more. */
 bool evr_base_closing(const struct evrdma_base *base);
 
 /* Makes sure that a turn comes soon. */
@@ -80,5 +89,15 @@ void evr_base_cancel_post(struct evrdma_base *base, struct evr_task *task);
 void evr_base_poll_cm(struct evrdma_base *base);
 
 void evr_base_add_timer(struct event *timer, int timeout_ms);
+/* Of an event that was assigned just now; -1 leaves it. */
+void evr_base_set_priority(struct event *event, int priority);
+
+void evr_base_tell_device(struct evrdma_base *base, enum evrdma_device_event event,
+	const char *device, unsigned port_num);
+
+/* shutdown.c */
+void evr_shutdown_init(struct evrdma_base *base);
+/* Closes the base when nobody is waited for. */
+void evr_shutdown_look(struct evrdma_base *base);
 
 #endif

@@ -216,7 +216,16 @@ static void on_drained(struct evr_qp *qp)
 	evr_obj_continue(&of_qp(qp)->obj);
 }
 
+static void on_spoken_to(struct evr_qp *qp)
+{
+	struct evrdma_conn *conn = of_qp(qp);
+
+	if (conn->state == EVR_CONN_SETUP && conn->passive && conn->handshaking)
+		evr_conn_established_by_data(conn);
+}
+
 static const struct evr_qp_ops qp_ops = {
+	.spoken_to = on_spoken_to,
 	.sent = on_sent,
 	.received = on_received,
 	.failed = on_failed,
@@ -340,6 +349,16 @@ static void conn_down(struct evr_obj *obj)
 	evr_container_of(obj, struct evrdma_conn, obj)->state = EVR_CONN_DOWN;
 }
 
+static bool conn_shutdown(struct evr_obj *obj)
+{
+	struct evrdma_conn *conn = evr_container_of(obj, struct evrdma_conn, obj);
+
+	if (!evrdma_conn_disconnect(conn))
+		return true;
+	evr_obj_close(obj);
+	return false;
+}
+
 static void conn_closed(struct evr_obj *obj)
 {
 	evr_conn_tell(evr_container_of(obj, struct evrdma_conn, obj), EVRDMA_CONN_CLOSED, NULL);
@@ -359,6 +378,7 @@ static const struct evr_obj_class conn_class = {
 	.down = conn_down,
 	.work = evr_conn_work,
 	.end = conn_end,
+	.shutdown = conn_shutdown,
 	.closed = conn_closed,
 	.free = conn_free,
 };

@@ -16,11 +16,29 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
+static void on_async(struct evr_async_subject *subject, uint32_t events)
+{
+	struct evr_cq *cq = evr_container_of(subject, struct evr_cq, async);
+	struct evr_qp *qp;
+
+	cq->broken = true;
+	TAILQ_FOREACH (qp, &cq->device->qps, link)
+		if (qp->send_cq == cq || qp->recv_cq == cq)
+			evr_qp_fail(qp, EIO);
+}
+
+static int watch(struct evr_cq *cq)
+{
+	cq->async.happened = on_async;
+	return evr_async_watch(&cq->device->async, cq->cq, &cq->async);
+}
+
 static int create(struct evr_device *device, uint32_t entries, struct evr_cq **created)
 {
 	uint32_t wanted = device->base->options.cq_entries;
 	uint32_t most = (uint32_t)device->attr.max_cqe;
 	struct evr_cq *cq;
+	int ret;
 
 	if (entries > most)
 		return -EINVAL;
@@ -31,16 +49,21 @@ static int create(struct evr_device *device, uint32_t entries, struct evr_cq **c
 		return -ENOMEM;
 	errno = 0;
 	cq->cq = ibv_create_cq(device->verbs, (int)smaller(wanted, most), cq, device->channel, 0);
-	if (!cq->cq) {
-		int ret = evr_verbs_error();
-
-		free(cq);
-		return ret;
-	}
+	ret = cq->cq ? 0 : evr_verbs_error();
+	if (ret)
+		goto free_cq;
 	cq->device = device;
+	ret = watch(cq);
+	if (ret)
+		goto destroy_cq;
 	TAILQ_INSERT_TAIL(&device->cqs, cq, link);
 	*created = cq;
 	return 0;
+destroy_cq:
+	ibv_destroy_cq(cq->cq);
+free_cq:
+	free(cq);
+	return ret;
 }
 
 static void set_ready(struct evr_cq *cq, bool ready)
@@ -64,7 +87,7 @@ int evr_cq_reserve(struct evr_device *device, uint32_t entries, struct evr_cq **
 	int ret;
 
 	TAILQ_FOREACH (cq, &device->cqs, link)
-		if ((uint32_t)cq->cq->cqe - cq->reserved >= entries)
+		if (!cq->broken && (uint32_t)cq->cq->cqe - cq->reserved >= entries)
 			break;
 	if (!cq) {
 		ret = create(device, entries, &cq);
@@ -98,6 +121,7 @@ void evr_cq_destroy_all(struct evr_cq_list *cqs)
 	while ((cq = TAILQ_FIRST(cqs))) {
 		set_ready(cq, false);
 		ack(cq);
+		evr_async_unwatch(cq->cq, &cq->async);
 		ibv_destroy_cq(cq->cq);
 		TAILQ_REMOVE(cqs, cq, link);
 		free(cq);

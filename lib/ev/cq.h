@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ev/async.h"
 #include "util/list.h"
 
 struct evrdma_base;
@@ -25,6 +26,8 @@ struct evr_cq {
 	bool armed;
 	bool ready;
 	bool polling;
+	bool broken; /* the device said so: no QP is added */
+	struct evr_async_subject async;
 };
 
 TAILQ_HEAD(evr_cq_list, evr_cq);

@@ -13,6 +13,7 @@ static void release(struct evr_device *device)
 
 	event_del(&device->idle_timer);
 	event_del(&device->channel_event);
+	evr_async_stop(&device->async);
 	evr_pd_release_all(device);
 	evr_cq_destroy_all(&device->cqs);
 	ibv_destroy_comp_channel(device->channel);
@@ -46,7 +47,32 @@ static int watch_channel(struct evr_device *device)
 	event_assign(&device->idle_timer, base->event_base, -1, 0, on_idle, device);
 	event_assign(&device->channel_event, base->event_base, device->channel->fd,
 		EV_READ | EV_PERSIST, on_channel_readable, device);
+	evr_base_set_priority(&device->channel_event, base->options.data_priority);
 	return event_add(&device->channel_event, NULL) ? -ENOMEM : 0;
+}
+
+static void on_port_events(struct evr_async_subject *subject, uint32_t events)
+{
+	static const struct {
+		uint32_t types;
+		enum evrdma_device_event event;
+	} told[] = {
+		{ 1u << IBV_EVENT_DEVICE_FATAL, EVRDMA_DEVICE_FATAL },
+		{ 1u << IBV_EVENT_PORT_ERR, EVRDMA_DEVICE_PORT_DOWN },
+		{ 1u << IBV_EVENT_PORT_ACTIVE, EVRDMA_DEVICE_PORT_UP },
+		{ 1u << IBV_EVENT_LID_CHANGE | 1u << IBV_EVENT_PKEY_CHANGE |
+				1u << IBV_EVENT_GID_CHANGE | 1u << IBV_EVENT_SM_CHANGE |
+				1u << IBV_EVENT_CLIENT_REREGISTER,
+			EVRDMA_DEVICE_PORT_CHANGED },
+	};
+	struct evr_device *device = evr_container_of(subject->async, struct evr_device, async);
+	const char *name = ibv_get_device_name(device->verbs->device);
+	unsigned port = evr_async_port_of(subject);
+	size_t i;
+
+	for (i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+		if (events & told[i].types)
+			evr_base_tell_device(device->base, told[i].event, name, port);
 }
 
 static int open_verbs(struct evr_device *device)
@@ -61,7 +87,16 @@ static int open_verbs(struct evr_device *device)
 		return evr_verbs_error();
 	ret = watch_channel(device);
 	if (ret)
-		ibv_destroy_comp_channel(device->channel);
+		goto destroy_channel;
+	ret = evr_async_start(&device->async, device->base, device->verbs,
+		device->attr.phys_port_cnt, on_port_events);
+	if (ret)
+		goto unwatch_channel;
+	return 0;
+unwatch_channel:
+	event_del(&device->channel_event);
+destroy_channel:
+	ibv_destroy_comp_channel(device->channel);
 	return ret;
 }
 
@@ -77,6 +112,7 @@ static int open_device(
 	device->verbs = verbs;
 	TAILQ_INIT(&device->cqs);
 	TAILQ_INIT(&device->pds);
+	TAILQ_INIT(&device->qps);
 	ret = open_verbs(device);
 	if (ret) {
 		free(device);
@@ -116,7 +152,8 @@ void evr_device_put(struct evr_device *device)
 {
 	if (!device || --device->users)
 		return;
-	if (device->removed)
+	/* The CM closes a device on which there is nothing, whoever still looks at it. */
+	if (device->removed || (TAILQ_EMPTY(&device->pds) && TAILQ_EMPTY(&device->cqs)))
 		release(device);
 	else
 		evr_base_add_timer(&device->idle_timer, (int)device->base->options.device_idle_ms);
@@ -131,6 +168,7 @@ void evr_device_set_removed(struct evrdma_base *base, struct ibv_context *verbs)
 	device->removed = true;
 	if (!device->users)
 		evr_base_add_timer(&device->idle_timer, 0);
+	evr_devlist_set_removed(base, ibv_get_device_name(verbs->device));
 }
 
 void evr_device_release_all(struct evrdma_base *base)

@@ -10,11 +10,15 @@
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 
+#include "ev/async.h"
 #include "ev/cq.h"
 #include "ev/pd.h"
 #include "util/list.h"
 
 struct evrdma_base;
+struct evr_qp;
+
+TAILQ_HEAD(evr_qp_list, evr_qp);
 
 struct evr_device {
 	TAILQ_ENTRY(evr_device) link;
@@ -25,6 +29,8 @@ struct evr_device {
 	struct event idle_timer;
 	struct evr_cq_list cqs;
 	struct evr_pd_list pds;
+	struct evr_qp_list qps;
+	struct evr_async async;
 	unsigned users;
 	struct ibv_device_attr attr;
 	bool removed;

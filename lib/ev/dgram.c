@@ -187,6 +187,8 @@ static void on_sent(
 		evr_dest_send_over(send->cookie);
 	if (cb)
 		cb(of_qp(qp), send->buf, error, send->arg);
+	if (of_qp(qp)->obj.draining && evr_qp_has_sent_all(qp))
+		evr_obj_close(&of_qp(qp)->obj);
 }
 
 static void on_received(struct evr_qp *qp, const struct evrdma_recv *recv)
@@ -308,6 +310,16 @@ static void dgram_down(struct evr_obj *obj)
 	evr_container_of(obj, struct evrdma_dgram, obj)->state = EVR_DGRAM_DOWN;
 }
 
+static bool dgram_shutdown(struct evr_obj *obj)
+{
+	struct evrdma_dgram *dgram = evr_container_of(obj, struct evrdma_dgram, obj);
+
+	if (dgram->state == EVR_DGRAM_UP && !evr_qp_has_sent_all(&dgram->qp))
+		return true;
+	evr_obj_close(obj);
+	return false;
+}
+
 static void dgram_closed(struct evr_obj *obj)
 {
 	tell(evr_container_of(obj, struct evrdma_dgram, obj), EVRDMA_DGRAM_CLOSED, NULL);
@@ -325,6 +337,7 @@ static const struct evr_obj_class dgram_class = {
 	.down = dgram_down,
 	.work = dgram_work,
 	.end = dgram_end,
+	.shutdown = dgram_shutdown,
 	.closed = dgram_closed,
 	.free = dgram_free,
 };

@@ -95,6 +95,8 @@ static int send_to(struct evrdma_dgram *dgram, struct evr_dest *dest, struct evr
 {
 	int ret;
 
+	if (dgram->obj.draining)
+		return -ENOTCONN;
 	if (seg->len > dgram->mtu || seg->len > evrdma_buf_size(seg->buf))
 		return -EMSGSIZE;
 	send->wr.ud.ah = dest->ah;

@@ -127,6 +127,12 @@ static int listener_end(struct evr_obj *obj)
 	return 0;
 }
 
+static bool listener_shutdown(struct evr_obj *obj)
+{
+	evr_obj_close(obj);
+	return false;
+}
+
 static void listener_closed(struct evr_obj *obj)
 {
 	struct evrdma_listener *listener = of_obj(obj);
@@ -143,6 +149,7 @@ static void listener_free(struct evr_obj *obj)
 static const struct evr_obj_class listener_class = {
 	.work = listener_work,
 	.end = listener_end,
+	.shutdown = listener_shutdown,
 	.closed = listener_closed,
 	.free = listener_free,
 };

@@ -3,12 +3,14 @@ noinst_LTLIBRARIES += libevr_ev.la
 libevr_ev_la_SOURCES = \
 	lib/ev/addr.c lib/ev/addr.h \
 	lib/ev/ah.c lib/ev/ah.h \
+	lib/ev/async.c lib/ev/async.h \
 	lib/ev/base.c lib/ev/base.h \
 	lib/ev/buf.c lib/ev/buf.h \
 	lib/ev/cmid.c lib/ev/cmid.h \
 	lib/ev/conn.c lib/ev/conn.h lib/ev/conn_alive.c lib/ev/conn_setup.c \
 	lib/ev/cq.c lib/ev/cq.h \
 	lib/ev/device.c lib/ev/device.h \
+	lib/ev/devlist.c lib/ev/devlist.h \
 	lib/ev/dgram.c lib/ev/dgram.h lib/ev/dgram_send.c \
 	lib/ev/error.c lib/ev/error.h \
 	lib/ev/id.c \
@@ -25,6 +27,7 @@ libevr_ev_la_SOURCES = \
 	lib/ev/recvq.c lib/ev/recvq.h \
 	lib/ev/region.c lib/ev/region.h \
 	lib/ev/request.c lib/ev/request.h \
+	lib/ev/shutdown.c \
 	lib/ev/srq.c lib/ev/srq.h \
 	lib/ev/source.c lib/ev/source.h \
 	lib/ev/target.c lib/ev/target.h \

@@ -67,6 +67,12 @@ void evr_obj_end(struct evr_obj *obj)
 	evr_base_queue(obj->base, &obj->task);
 }
 
+void evr_obj_shutdown(struct evr_obj *obj)
+{
+	if (!obj->ending && !obj->draining && obj->cls->shutdown)
+		obj->draining = obj->cls->shutdown(obj);
+}
+
 void evr_obj_close(struct evr_obj *obj)
 {
 	if (obj->closing)

@@ -31,6 +31,11 @@ struct evr_obj_class {
 	 * -EAGAIN to be called in a later step; -EINPROGRESS when evr_obj_continue() will follow.
 	 */
 	int (*end)(struct evr_obj *obj);
+	/*
+	 * The base is being shut down. Returns whether the object is waited for, until its end
+	 * begins. NULL: it stays as it is until the base is closed.
+	 */
+	bool (*shutdown)(struct evr_obj *obj);
 	/* Tells the user that the object is closed. */
 	void (*closed)(struct evr_obj *obj);
 	void (*free)(struct evr_obj *obj);
@@ -44,6 +49,7 @@ struct evr_obj {
 	bool ending;
 	bool ended;
 	bool closing;
+	bool draining;
 };
 
 TAILQ_HEAD(evr_obj_list, evr_obj);
@@ -55,6 +61,7 @@ void evr_obj_leave(struct evr_obj *obj);
 void evr_obj_work(struct evr_obj *obj);
 void evr_obj_end(struct evr_obj *obj);
 void evr_obj_continue(struct evr_obj *obj);
+void evr_obj_shutdown(struct evr_obj *obj);
 void evr_obj_close(struct evr_obj *obj);
 
 #endif

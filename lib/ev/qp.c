@@ -93,6 +93,39 @@ void evr_qp_fini(struct evr_qp *qp)
 	evr_domain_unref(qp->config.domain);
 }
 
+/* --- asynchronous events -------------------------------------------------------------------- */
+
+void evr_qp_fail(struct evr_qp *qp, int err)
+{
+	struct evrdma_error error;
+
+	evr_error_set(&error, err, EVRDMA_STEP_TRANSFER);
+	qp->ops->failed(qp, &error);
+}
+
+/* With the last of its receives flushed, a QP on a shared queue is in error like any other. */
+static void on_last_receive(struct evr_qp *qp)
+{
+	if (qp->in_error)
+		qp->ops->drained(qp);
+	else
+		qp->ops->flushed(qp);
+}
+
+static void on_async(struct evr_async_subject *subject, uint32_t events)
+{
+	struct evr_qp *qp = evr_container_of(subject, struct evr_qp, async);
+
+	if (events & 1u << IBV_EVENT_COMM_EST && qp->ops->spoken_to)
+		qp->ops->spoken_to(qp);
+	if (events & 1u << IBV_EVENT_QP_ACCESS_ERR)
+		evr_qp_fail(qp, EACCES);
+	else if (events & (1u << IBV_EVENT_QP_FATAL | 1u << IBV_EVENT_QP_REQ_ERR))
+		evr_qp_fail(qp, EIO);
+	else if (events & 1u << IBV_EVENT_QP_LAST_WQE_REACHED)
+		on_last_receive(qp);
+}
+
 /* --- the verbs QP --------------------------------------------------------------------------- */
 
 static int create(struct evr_qp *qp, struct evr_cmid *cmid)
@@ -120,7 +153,19 @@ static int create(struct evr_qp *qp, struct evr_cmid *cmid)
 	if (rdma_create_qp_ex(cmid->cm, &attr))
 		return evr_verbs_error();
 	qp->qp = cmid->cm->qp;
-	return qp->srq ? evr_srq_attach(qp->srq, qp) : 0;
+	TAILQ_INSERT_TAIL(&qp->device->qps, qp, link);
+	return 0;
+}
+
+static int attach(struct evr_qp *qp)
+{
+	int ret;
+
+	qp->async.happened = on_async;
+	ret = evr_async_watch(&qp->device->async, qp->qp, &qp->async);
+	if (!ret && qp->srq)
+		ret = evr_srq_attach(qp->srq, qp);
+	return ret;
 }
 
 static uint32_t cq_entries(const struct evr_qp *qp)
@@ -162,6 +207,8 @@ static int make(struct evr_qp *qp, struct evr_cmid *cmid)
 	if (!ret) {
 		ret = create(qp, cmid);
 		if (!ret)
+			ret = attach(qp);
+		if (!ret)
 			ret = evr_recvq_open(&qp->recvq, qp->pd, qp->owner.number);
 		if (!ret)
 			return 0;
@@ -197,6 +244,8 @@ void evr_qp_unbind(struct evr_qp *qp, struct evr_cmid *cmid)
 		evr_qp_reap(qp);
 		evr_srq_detach(qp->srq, qp);
 	}
+	evr_async_unwatch(qp->qp, &qp->async);
+	TAILQ_REMOVE(&qp->device->qps, qp, link);
 	rdma_destroy_qp(cmid->cm);
 	qp->qp = NULL;
 	/* What completed before is in the CQ, and counts. */
@@ -409,7 +458,6 @@ void evr_qp_release_sends(struct evr_qp *qp)
 static void post(struct evr_task *task)
 {
 	struct evr_qp *qp = evr_container_of(task, struct evr_qp, post);
-	struct evrdma_error error;
 	int ret;
 
 	if (!qp->qp || qp->in_error)
@@ -417,8 +465,6 @@ static void post(struct evr_task *task)
 	ret = evr_recvq_post(&qp->recvq);
 	if (!ret)
 		ret = evr_sends_post(qp);
-	if (!ret)
-		return;
-	evr_error_set(&error, -ret, EVRDMA_STEP_TRANSFER);
-	qp->ops->failed(qp, &error);
+	if (ret)
+		evr_qp_fail(qp, -ret);
 }

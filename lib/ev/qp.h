@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ev/async.h"
 #include "ev/recvq.h"
 #include "ev/srq.h"
 #include "ev/task.h"
@@ -64,6 +65,8 @@ struct evr_qp_ops {
 	void (*received)(struct evr_qp *qp, const struct evrdma_recv *recv);
 	/* Posting or a completion failed: the QP is of no use any more. May come more than once. */
 	void (*failed)(struct evr_qp *qp, const struct evrdma_error *error);
+	/* The device says that the peer sends already. May be NULL. */
+	void (*spoken_to)(struct evr_qp *qp);
 	/* Work was flushed: the QP is in error for a reason told elsewhere. May come often. */
 	void (*flushed)(struct evr_qp *qp);
 	/* After a submit gave -EAGAIN: low_water sends are free again. */
@@ -89,6 +92,8 @@ struct evr_qp_config {
 
 struct evr_qp {
 	struct evr_work_owner owner;
+	TAILQ_ENTRY(evr_qp) link; /* of the device's, while there is a verbs QP */
+	struct evr_async_subject async;
 	struct evrdma_base *base;
 	const struct evr_qp_ops *ops;
 	struct evr_qp_config config;
@@ -163,6 +168,9 @@ uint32_t evr_qp_send_space(const struct evr_qp *qp);
 bool evr_qp_has_sent_all(const struct evr_qp *qp);
 /* 0, or -EAGAIN. */
 int evr_qp_submit_recv(struct evr_qp *qp, struct evrdma_buf *buf);
+
+/* It is of no use any more, for the reason err. */
+void evr_qp_fail(struct evr_qp *qp, int err);
 
 /* Takes what is complete already, before an event that comes after it is told. */
 void evr_qp_reap(struct evr_qp *qp);

@@ -45,6 +45,12 @@ static void stop_waiting(struct evrdma_request *request)
 	request->waiting_on = NULL;
 }
 
+static bool request_shutdown(struct evr_obj *obj)
+{
+	evr_request_close(evr_container_of(obj, struct evrdma_request, obj));
+	return false;
+}
+
 static void request_free(struct evr_obj *obj)
 {
 	struct evrdma_request *request = evr_container_of(obj, struct evrdma_request, obj);
@@ -55,6 +61,7 @@ static void request_free(struct evr_obj *obj)
 
 static const struct evr_obj_class request_class = {
 	.end = request_end,
+	.shutdown = request_shutdown,
 	.closed = request_closed,
 	.free = request_free,
 };

@@ -28,6 +28,30 @@ static void complete(struct evr_work_owner *owner, uint32_t index, const struct 
 		evr_qp_report_status(qp, wc);
 }
 
+/* --- asynchronous events -------------------------------------------------------------------- */
+
+static void on_async(struct evr_async_subject *subject, uint32_t events)
+{
+	struct evr_srq *srq = evr_container_of(subject, struct evr_srq, async);
+	struct evrdma_srq *of = srq->of;
+	struct evr_qp *qp;
+
+	if (events & 1u << IBV_EVENT_SRQ_ERR)
+		TAILQ_FOREACH (qp, &srq->pd->device->qps, link)
+			if (qp->srq == srq)
+				evr_qp_fail(qp, EIO);
+	/* Last: the callback may give the queue up, and it may go with that. */
+	if (events & 1u << IBV_EVENT_SRQ_LIMIT_REACHED && of->limit)
+		of->limit_cb(of, of->limit_arg);
+}
+
+static int set_limit(struct evr_srq *srq)
+{
+	struct ibv_srq_attr attr = { .srq_limit = srq->of->limit };
+
+	return -ibv_modify_srq(srq->srq, &attr, IBV_SRQ_LIMIT);
+}
+
 /* --- on a protection domain ----------------------------------------------------------------- */
 
 static struct evr_srq *of_recvq(struct evr_recvq *recvq)
@@ -63,7 +87,18 @@ static int create(struct evr_srq *srq)
 
 	errno = 0;
 	srq->srq = ibv_create_srq(srq->pd->pd, &attr);
-	return srq->srq ? 0 : evr_verbs_error();
+	if (!srq->srq)
+		return evr_verbs_error();
+	srq->async.happened = on_async;
+	return evr_async_watch(&srq->pd->device->async, srq->srq, &srq->async);
+}
+
+/* Of a queue that is filled: an empty one is below every limit. */
+static int open(struct evr_srq *srq)
+{
+	int ret = evr_recvq_open(&srq->recvq, srq->pd, srq->owner.number);
+
+	return !ret && srq->of->limit ? set_limit(srq) : ret;
 }
 
 static void destroy(struct evr_srq *srq)
@@ -74,6 +109,7 @@ static void destroy(struct evr_srq *srq)
 	TAILQ_REMOVE(&srq->of->on_pds, srq, link);
 	evr_base_cancel_post(base, &srq->post);
 	evr_cq_drain(srq->cq);
+	evr_async_unwatch(srq->srq, &srq->async);
 	if (srq->srq)
 		ibv_destroy_srq(srq->srq);
 	evr_idmap_remove(&base->work_owners, srq->owner.number);
@@ -124,7 +160,7 @@ static int make(struct evrdma_srq *of, struct evr_pd *pd, struct evr_srq **made)
 	}
 	ret = create(srq);
 	if (!ret)
-		ret = evr_recvq_open(&srq->recvq, pd, srq->owner.number);
+		ret = open(srq);
 	if (ret)
 		destroy(srq);
 	else
@@ -187,6 +223,23 @@ struct evrdma_srq *evrdma_srq_new(
 	evr_pool_ref(pool);
 	TAILQ_INSERT_TAIL(&base->srqs, srq, link);
 	return srq;
+}
+
+int evrdma_srq_set_limit(
+	struct evrdma_srq *srq, uint32_t limit, evrdma_srq_limit_cb cb, void *arg)
+{
+	struct evr_srq *on_pd;
+	int ret = 0;
+
+	if (limit > srq->depth || (limit && !cb))
+		return -EINVAL;
+	srq->limit = limit;
+	srq->limit_cb = cb;
+	srq->limit_arg = arg;
+	TAILQ_FOREACH (on_pd, &srq->on_pds, link)
+		if (!ret)
+			ret = set_limit(on_pd);
+	return ret;
 }
 
 static void leave_base(struct evrdma_srq *srq)

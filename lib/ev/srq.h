@@ -7,6 +7,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "ev/async.h"
 #include "ev/recvq.h"
 #include "ev/task.h"
 #include "ev/work.h"
@@ -28,6 +29,7 @@ struct evr_srq {
 	struct ibv_srq *srq;
 	struct evr_recvq recvq;
 	struct evr_task post;
+	struct evr_async_subject async;
 	struct evr_ptrmap qps; /* QP number -> struct evr_qp */
 };
 
@@ -40,6 +42,9 @@ struct evrdma_srq {
 	uint32_t depth;
 	unsigned users; /* the owner, and every QP on it */
 	struct evr_srq_list on_pds;
+	uint32_t limit; /* 0: none is watched for */
+	evrdma_srq_limit_cb limit_cb;
+	void *limit_arg;
 };
 
 TAILQ_HEAD(evr_shared_list, evrdma_srq);

@@ -1,0 +1,187 @@
+#include "ev/devlist.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ev/base.h"
+
+/* A device that comes back has its old name, but another index where the kernel counts them. */
+struct evr_known_device {
+	TAILQ_ENTRY(evr_known_device) link;
+	char name[IBV_SYSFS_NAME_MAX];
+	int index;
+	bool listed;
+	bool removed; /* and told */
+};
+
+static struct evr_known_device *find(struct evr_devlist *list, const char *name, int index)
+{
+	struct evr_known_device *known;
+
+	TAILQ_FOREACH (known, &list->known, link)
+		if (known->index == index && !strcmp(known->name, name))
+			break;
+	return known;
+}
+
+/* Returns NULL when there is no memory: then it is new the next time. */
+static struct evr_known_device *add(struct evr_devlist *list, const char *name, int index)
+{
+	struct evr_known_device *known = calloc(1, sizeof(*known));
+
+	if (!known)
+		return NULL;
+	memcpy(known->name, name, strnlen(name, sizeof(known->name) - 1));
+	known->index = index;
+	known->listed = true;
+	TAILQ_INSERT_TAIL(&list->known, known, link);
+	return known;
+}
+
+static void forget(struct evr_devlist *list, struct evr_known_device *known)
+{
+	TAILQ_REMOVE(&list->known, known, link);
+	free(known);
+}
+
+/* --- looking -------------------------------------------------------------------------------- */
+
+static void mark_listed(struct evr_devlist *list, struct ibv_device **devices, int n)
+{
+	struct evr_known_device *known;
+	int i;
+
+	TAILQ_FOREACH (known, &list->known, link)
+		known->listed = false;
+	for (i = 0; i < n; i++) {
+		known = find(list, ibv_get_device_name(devices[i]),
+			ibv_get_device_index(devices[i]));
+		if (known)
+			known->listed = true;
+	}
+}
+
+static void tell_gone(struct evrdma_base *base)
+{
+	struct evr_devlist *list = &base->devlist;
+	struct evr_known_device *known, *next;
+
+	TAILQ_FOREACH_SAFE (known, &list->known, link, next) {
+		if (known->listed)
+			continue;
+		if (!known->removed)
+			evr_base_tell_device(base, EVRDMA_DEVICE_REMOVED, known->name, 0);
+		forget(list, known);
+	}
+}
+
+static void tell_new(struct evrdma_base *base, struct ibv_device **devices, int n)
+{
+	struct evr_devlist *list = &base->devlist;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		const char *name = ibv_get_device_name(devices[i]);
+		int index = ibv_get_device_index(devices[i]);
+
+		if (find(list, name, index) || !add(list, name, index))
+			continue;
+		evr_base_tell_device(base, EVRDMA_DEVICE_ARRIVED, name, 0);
+	}
+}
+
+static void sleep_until_next(struct evrdma_base *base)
+{
+	evr_base_add_timer(&base->devlist.timer, (int)base->options.device_poll_ms);
+}
+
+/* A list that cannot be read now is read the next time. */
+static void look(struct evr_task *task)
+{
+	struct evrdma_base *base = evr_container_of(task, struct evrdma_base, devlist.task);
+	struct ibv_device **devices;
+	int n = 0;
+
+	sleep_until_next(base);
+	devices = ibv_get_device_list(&n);
+	if (!devices)
+		return;
+	mark_listed(&base->devlist, devices, n);
+	tell_gone(base);
+	tell_new(base, devices, n);
+	ibv_free_device_list(devices);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct evrdma_base *base = arg;
+
+	if (!base->closing)
+		evr_base_queue(base, &base->devlist.task);
+}
+
+void evr_devlist_set_removed(struct evrdma_base *base, const char *name)
+{
+	struct evr_known_device *known;
+
+	if (!base->devlist.on) {
+		evr_base_tell_device(base, EVRDMA_DEVICE_REMOVED, name, 0);
+		return;
+	}
+	TAILQ_FOREACH (known, &base->devlist.known, link)
+		if (!known->removed && !strcmp(known->name, name))
+			break;
+	if (!known)
+		return;
+	known->removed = true;
+	evr_base_tell_device(base, EVRDMA_DEVICE_REMOVED, name, 0);
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+static int read_first(struct evr_devlist *list)
+{
+	struct ibv_device **devices;
+	int i, n = 0, ret = 0;
+
+	errno = 0;
+	devices = ibv_get_device_list(&n);
+	if (!devices)
+		return errno ? -errno : -ENOMEM;
+	for (i = 0; i < n && !ret; i++)
+		if (!add(list, ibv_get_device_name(devices[i]),
+			    ibv_get_device_index(devices[i])))
+			ret = -ENOMEM;
+	ibv_free_device_list(devices);
+	return ret;
+}
+
+int evr_devlist_init(struct evrdma_base *base)
+{
+	struct evr_devlist *list = &base->devlist;
+	int ret;
+
+	TAILQ_INIT(&list->known);
+	list->task.run = look;
+	evtimer_assign(&list->timer, base->event_base, on_timer, base);
+	list->on = base->options.device_poll_ms != 0;
+	ret = list->on ? read_first(list) : 0;
+	if (ret)
+		evr_devlist_fini(base);
+	else if (list->on)
+		sleep_until_next(base);
+	return ret;
+}
+
+void evr_devlist_fini(struct evrdma_base *base)
+{
+	struct evr_devlist *list = &base->devlist;
+	struct evr_known_device *known;
+
+	event_del(&list->timer);
+	evr_base_cancel(base, &list->task);
+	while ((known = TAILQ_FIRST(&list->known)))
+		forget(list, known);
+}

@@ -1,0 +1,29 @@
+/* The devices of the machine, looked at from time to time, and who has come and gone since. */
+#ifndef EVR_EV_DEVLIST_H
+#define EVR_EV_DEVLIST_H
+
+#include <event2/event_struct.h>
+#include <stdbool.h>
+
+#include "ev/task.h"
+#include "util/list.h"
+
+struct evrdma_base;
+struct evr_known_device;
+
+TAILQ_HEAD(evr_known_device_list, evr_known_device);
+
+struct evr_devlist {
+	struct event timer;
+	struct evr_task task;
+	struct evr_known_device_list known;
+	bool on;
+};
+
+/* Reads the list for the first time, when the options say so. 0 or -errno. */
+int evr_devlist_init(struct evrdma_base *base);
+void evr_devlist_fini(struct evrdma_base *base);
+/* The CM was first to say that a device goes: tells it, unless it is known already. */
+void evr_devlist_set_removed(struct evrdma_base *base, const char *name);
+
+#endif
