@@ -23,7 +23,10 @@ EVR_BASE_ALIASES = \
 	man/evrdma_base_new.3 \
 	man/evrdma_base_new_with_channel.3 \
 	man/evrdma_base_set_event_cb.3 \
+	man/evrdma_base_set_device_cb.3 \
+	man/evrdma_async_event.3 \
 	man/evrdma_base_close.3 \
+	man/evrdma_base_shutdown.3 \
 	man/evrdma_base_run_in_loop.3 \
 	man/evrdma_base_get_event_base.3 \
 	man/evrdma_base_get_channel.3 \
@@ -129,6 +132,7 @@ EVR_PEER_ALIASES = \
 	man/evrdma_peer_get_private_data.3
 EVR_SRQ_ALIASES = \
 	man/evrdma_srq_new.3 \
+	man/evrdma_srq_set_limit.3 \
 	man/evrdma_srq_free.3
 EVR_WORK_ALIASES = \
 	man/evrdma_conn_submit.3 \

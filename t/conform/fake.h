@@ -9,8 +9,10 @@
 /* The kind of device that the place's address belongs to. */
 extern const enum fake_kind fake_place_kind;
 
+TCase *async_case(void);
 TCase *channel_case(void);
 TCase *infiniband_case(void);
+TCase *machine_case(void);
 TCase *silence_case(void);
 
 #endif

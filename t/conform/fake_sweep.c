@@ -22,10 +22,11 @@ struct run {
 	struct event_base *loop;
 	struct evrdma_base *base, *other;
 	struct evrdma_pool *pool;
+	struct evrdma_srq *srq;
 	struct evrdma_conn *client;
 	struct evrdma_dgram *dgram;
 	struct evrdma_mcast *group;
-	bool server_closes, moves_request;
+	bool server_closes, moves_request, shuts_down;
 	bool through;             /* all of it went well */
 	bool failed;              /* a call or a callback said that something did not */
 	unsigned made, closed;    /* objects */
@@ -109,7 +110,8 @@ static void on_conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event
 		give_up(r);
 		break;
 	case EVRDMA_CONN_DISCONNECTED:
-		finish(r);
+		if (!r->shuts_down)
+			finish(r);
 		break;
 	case EVRDMA_CONN_CLOSED:
 		r->closed++;
@@ -117,6 +119,12 @@ static void on_conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event
 	case EVRDMA_CONN_WRITABLE:
 		break;
 	}
+}
+
+static void shut_down(struct run *r)
+{
+	evrdma_base_shutdown(r->base, 1000, on_base_closed, r);
+	evrdma_base_shutdown(r->other, 1000, on_base_closed, r);
 }
 
 /* There and back; then one side closes, and the other learns of it. */
@@ -131,7 +139,9 @@ static void on_conn_recv(struct evrdma_conn *conn, const struct evrdma_recv *rec
 		return;
 	}
 	r->through = true;
-	if (r->server_closes)
+	if (r->shuts_down)
+		shut_down(r);
+	else if (r->server_closes)
 		r->failed |= evrdma_conn_disconnect(conn) != 0;
 	else
 		evrdma_conn_close(conn);
@@ -143,7 +153,8 @@ static struct evrdma_conn *new_conn(struct run *r, struct evrdma_base *base)
 	struct evrdma_conn *conn;
 
 	evrdma_conn_options_init(&options);
-	options.recv_pool = base == r->base ? r->pool : NULL;
+	options.srq = r->srq;
+	options.recv_pool = base == r->base && !r->srq ? r->pool : NULL;
 	options.recv_depth = options.send_depth = 4;
 	options.connect_timeout_ms = 5000;
 	options.drain_timeout_ms = 20;
@@ -195,7 +206,7 @@ static int start_connection(struct run *r)
 {
 	struct evrdma_listener *listener;
 
-	r->pool = evrdma_pool_new(r->base, LEN, 0);
+	r->pool = r->pool ? r->pool : evrdma_pool_new(r->base, LEN, 0);
 	if (!r->pool)
 		return -1;
 	listener = made(r, evrdma_listener_new(r->moves_request ? r->other : r->base,
@@ -227,6 +238,29 @@ static int request_moves(struct run *r)
 	if (!r->other)
 		return -1;
 	r->bases++;
+	return start_connection(r);
+}
+
+static void on_low(struct evrdma_srq *srq, void *arg)
+{
+}
+
+/* Beside a base that looks at the list of devices, and with what is told when buffers run low. */
+static int base_is_shut_down(struct run *r)
+{
+	struct evrdma_base_options options;
+
+	r->shuts_down = true;
+	evrdma_base_options_init(&options);
+	options.device_poll_ms = 1000;
+	r->other = evrdma_base_new(r->loop, &options);
+	if (!r->other)
+		return -1;
+	r->bases++;
+	r->pool = evrdma_pool_new(r->base, LEN, 0);
+	r->srq = r->pool ? evrdma_srq_new(r->base, r->pool, 8) : NULL;
+	if (!r->srq || evrdma_srq_set_limit(r->srq, 2, on_low, r))
+		return -1;
 	return start_connection(r);
 }
 
@@ -318,6 +352,7 @@ static const struct {
 	{ "client closes", client_closes },
 	{ "server closes", server_closes },
 	{ "request moves", request_moves },
+	{ "base is shut down", base_is_shut_down },
 	{ "group", group_is_joined },
 };
 

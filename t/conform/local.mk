@@ -13,10 +13,12 @@ EVR_CONFORM_SOURCES = \
 	t/conform/member.c t/conform/member.h \
 	t/conform/name.c \
 	t/conform/option.c \
+	t/conform/process.c \
 	t/conform/peer.c \
 	t/conform/removal.c \
 	t/conform/scale.c \
 	t/conform/share.c \
+	t/conform/shutdown.c \
 	t/conform/source.c \
 	t/conform/transfer.c \
 	t/conform/work.c
@@ -34,8 +36,10 @@ check_PROGRAMS += t/conform/fake_roce.t t/conform/fake_iwarp.t
 TESTS += t/conform/fake_roce.t t/conform/fake_iwarp.t
 EVR_CONFORM_FAKE_SOURCES = $(EVR_CONFORM_SOURCES) \
 	t/conform/fake.c t/conform/fake.h \
+	t/conform/fake_async.c \
 	t/conform/fake_channel.c \
 	t/conform/fake_infiniband.c \
+	t/conform/fake_machine.c \
 	t/conform/fake_silence.c
 EVR_CONFORM_FAKE_LIBS = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS) $(CHECK_LIBS)
 t_conform_fake_roce_t_SOURCES = $(EVR_CONFORM_FAKE_SOURCES)

@@ -141,6 +141,31 @@ START_TEST(values_out_of_range_for_a_connection_are_refused)
 }
 END_TEST
 
+#define REFUSED_BASE(w, field, value)                                                              \
+	do {                                                                                       \
+		struct evrdma_base_options o;                                                      \
+		evrdma_base_options_init(&o);                                                      \
+		o.field = (value);                                                                 \
+		ck_assert_msg(try_base((w), &o) == EINVAL, #field " = " #value " was taken");      \
+	} while (0)
+
+START_TEST(values_out_of_range_for_a_base_are_refused)
+{
+	struct world *w = world_new();
+
+	REFUSED_BASE(w, cq_budget, 0);
+	REFUSED_BASE(w, cq_budget, 0x80000000u);
+	REFUSED_BASE(w, device_idle_ms, 0x80000000u);
+	REFUSED_BASE(w, device_poll_ms, 0x80000000u);
+	REFUSED_BASE(w, data_priority, -2);
+	REFUSED_BASE(w, data_priority, 1);
+	REFUSED_BASE(w, cm_priority, -2);
+	REFUSED_BASE(w, cm_priority, 1);
+	REFUSED_BASE(w, flags, 0x2);
+	world_free(w);
+}
+END_TEST
+
 #define REFUSED_DGRAM(w, field, value)                                                             \
 	do {                                                                                       \
 		struct evrdma_dgram_options o;                                                     \
@@ -231,6 +256,7 @@ TCase *option_case(void)
 	tcase_add_test(tc, options_of_a_newer_program_are_taken_when_the_rest_is_zero);
 	tcase_add_test(tc, options_that_this_library_does_not_know_are_refused);
 	tcase_add_test(tc, options_of_an_older_program_get_the_defaults_for_the_rest);
+	tcase_add_test(tc, values_out_of_range_for_a_base_are_refused);
 	tcase_add_test(tc, values_out_of_range_for_a_connection_are_refused);
 	tcase_add_test(tc, values_out_of_range_for_an_endpoint_are_refused);
 	tcase_add_test(tc, an_errors_text_says_what_was_done_and_why_it_failed);

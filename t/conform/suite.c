@@ -14,6 +14,8 @@ static TCase *(*const cases[])(void) = {
 	connect_case,
 	listener_case,
 	base_case,
+	process_case,
+	shutdown_case,
 	option_case,
 	name_case,
 	id_case,

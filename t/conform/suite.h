@@ -17,6 +17,8 @@ TCase *share_case(void);
 TCase *connect_case(void);
 TCase *listener_case(void);
 TCase *base_case(void);
+TCase *process_case(void);
+TCase *shutdown_case(void);
 TCase *option_case(void);
 TCase *name_case(void);
 TCase *id_case(void);
