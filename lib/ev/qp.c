@@ -423,6 +423,9 @@ static void complete(struct evr_work_owner *owner, uint32_t index, const struct 
 {
 	struct evr_qp *qp = of_owner(owner);
 
+	/* A QP in the error state: what would be posted again would come back at once. */
+	if (wc->status == IBV_WC_WR_FLUSH_ERR)
+		evr_recvq_stop(&qp->recvq);
 	if (index & EVR_WR_RECV)
 		complete_recv(qp, index & ~EVR_WR_RECV, wc);
 	else

@@ -196,6 +196,23 @@ START_TEST(a_budget_spent_goes_on_in_the_next_turn)
 }
 END_TEST
 
+/* What is posted on a queue that was flushed would be flushed again. */
+START_TEST(a_disconnect_without_an_answer_does_not_keep_the_loop_busy)
+{
+	struct world *w = world_new();
+
+	w->on_event = keep_open;
+	w->options.drain_timeout_ms = 20000;
+	world_connect_pair(w);
+	fake_hold(FAKE_DREQ);
+	ck_assert_int_eq(evrdma_conn_disconnect(w->client->conn), 0);
+	run_a_little(w);
+	ck_assert(!w->client->down);
+	fake_release(FAKE_DREQ);
+	world_free(w);
+}
+END_TEST
+
 /* --- what a flush says of the sends before it ----------------------------------------------- */
 
 static bool client_is_closed(struct world *w)
@@ -269,6 +286,7 @@ TCase *channel_case(void)
 	tcase_add_test(tc, sends_are_posted_at_the_end_of_their_turn);
 	tcase_add_test(tc, completions_are_found_whenever_they_come);
 	tcase_add_test(tc, a_budget_spent_goes_on_in_the_next_turn);
+	tcase_add_test(tc, a_disconnect_without_an_answer_does_not_keep_the_loop_busy);
 	tcase_add_test(tc, a_flushed_send_does_not_speak_for_those_before_it);
 	tcase_add_test(tc, a_good_completion_speaks_for_those_before_it);
 	return tc;
