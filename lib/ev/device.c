@@ -13,10 +13,12 @@ static void release(struct evr_device *device)
 
 	event_del(&device->idle_timer);
 	event_del(&device->channel_event);
-	evr_async_stop(&device->async);
-	evr_pd_release_all(device);
+	evr_pd_forget_srqs(device);
 	evr_cq_destroy_all(&device->cqs);
+	evr_async_stop(&device->async);
 	ibv_destroy_comp_channel(device->channel);
+	/* Last: with nothing left on it the CM may close the device, on whichever thread. */
+	evr_pd_release_all(device);
 	TAILQ_REMOVE(&base->devices, device, link);
 	free(device);
 }

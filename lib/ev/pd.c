@@ -51,6 +51,14 @@ static void release(struct evr_pd *pd)
 	free(pd);
 }
 
+void evr_pd_forget_srqs(struct evr_device *device)
+{
+	struct evr_pd *pd;
+
+	TAILQ_FOREACH (pd, &device->pds, link)
+		evr_srq_forget_pd(pd);
+}
+
 void evr_pd_release_all(struct evr_device *device)
 {
 	struct evr_pd *pd;

@@ -35,6 +35,7 @@ TAILQ_HEAD(evr_domain_list, evrdma_domain);
 
 /* Finds or makes it; slow when it is made. 0 or -errno. */
 int evr_pd_get(struct evr_device *device, struct evrdma_domain *domain, struct evr_pd **pd);
+void evr_pd_forget_srqs(struct evr_device *device);
 void evr_pd_release_all(struct evr_device *device);
 
 /* NULL is fine for both. */
