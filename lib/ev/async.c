@@ -13,7 +13,7 @@ enum { MOST_IN_TURN = 64 };
 struct evr_async_context {
 	TAILQ_ENTRY(evr_async_context) link;
 	struct ibv_context *verbs;
-	int saved_fd_flags; /* -1: none of us reads */
+	int saved_fd_flags;	  /* -1: none of us reads */
 	struct evr_async *reader; /* NULL: the host reads, or there is nothing to read any more */
 	TAILQ_HEAD(, evr_async) members;
 	struct evr_ptrmap subjects; /* a verbs object -> struct evr_async_subject */

@@ -25,7 +25,7 @@ struct evr_async_subject {
 
 	struct evr_async *async;
 	TAILQ_ENTRY(evr_async_subject) link; /* of those with events; under async.c's lock */
-	uint32_t events;                     /* under the lock */
+	uint32_t events;		     /* under the lock */
 };
 
 TAILQ_HEAD(evr_async_subject_list, evr_async_subject);

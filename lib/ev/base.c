@@ -389,19 +389,6 @@ void evrdma_base_set_event_cb(struct evrdma_base *base, evrdma_base_event_cb cb,
 	base->event_arg = arg;
 }
 
-void evrdma_base_set_device_cb(struct evrdma_base *base, evrdma_base_device_cb cb, void *arg)
-{
-	base->device_cb = cb;
-	base->device_arg = arg;
-}
-
-void evr_base_tell_device(struct evrdma_base *base, enum evrdma_device_event event,
-	const char *device, unsigned port_num)
-{
-	if (!base->closing && base->device_cb)
-		base->device_cb(base, event, device, (int)port_num, base->device_arg);
-}
-
 struct event_base *evrdma_base_get_event_base(const struct evrdma_base *base)
 {
 	return base->event_base;

@@ -92,9 +92,6 @@ void evr_base_add_timer(struct event *timer, int timeout_ms);
 /* Of an event that was assigned just now; -1 leaves it. */
 void evr_base_set_priority(struct event *event, int priority);
 
-void evr_base_tell_device(struct evrdma_base *base, enum evrdma_device_event event,
-	const char *device, unsigned port_num);
-
 /* shutdown.c */
 void evr_shutdown_init(struct evrdma_base *base);
 /* Closes the base when nobody is waited for. */

@@ -74,7 +74,7 @@ static void on_port_events(struct evr_async_subject *subject, uint32_t events)
 
 	for (i = 0; i < sizeof(told) / sizeof(told[0]); i++)
 		if (events & told[i].types)
-			evr_base_tell_device(device->base, told[i].event, name, port);
+			evr_devlist_tell(device->base, told[i].event, name, port);
 }
 
 static int open_verbs(struct evr_device *device)

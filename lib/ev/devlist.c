@@ -46,6 +46,21 @@ static void forget(struct evr_devlist *list, struct evr_known_device *known)
 	free(known);
 }
 
+/* --- telling -------------------------------------------------------------------------------- */
+
+void evrdma_base_set_device_cb(struct evrdma_base *base, evrdma_base_device_cb cb, void *arg)
+{
+	base->device_cb = cb;
+	base->device_arg = arg;
+}
+
+void evr_devlist_tell(struct evrdma_base *base, enum evrdma_device_event event, const char *device,
+	unsigned port_num)
+{
+	if (!base->closing && base->device_cb)
+		base->device_cb(base, event, device, (int)port_num, base->device_arg);
+}
+
 /* --- looking -------------------------------------------------------------------------------- */
 
 static void mark_listed(struct evr_devlist *list, struct ibv_device **devices, int n)
@@ -56,8 +71,8 @@ static void mark_listed(struct evr_devlist *list, struct ibv_device **devices, i
 	TAILQ_FOREACH (known, &list->known, link)
 		known->listed = false;
 	for (i = 0; i < n; i++) {
-		known = find(list, ibv_get_device_name(devices[i]),
-			ibv_get_device_index(devices[i]));
+		known = find(
+			list, ibv_get_device_name(devices[i]), ibv_get_device_index(devices[i]));
 		if (known)
 			known->listed = true;
 	}
@@ -72,7 +87,7 @@ static void tell_gone(struct evrdma_base *base)
 		if (known->listed)
 			continue;
 		if (!known->removed)
-			evr_base_tell_device(base, EVRDMA_DEVICE_REMOVED, known->name, 0);
+			evr_devlist_tell(base, EVRDMA_DEVICE_REMOVED, known->name, 0);
 		forget(list, known);
 	}
 }
@@ -88,7 +103,7 @@ static void tell_new(struct evrdma_base *base, struct ibv_device **devices, int 
 
 		if (find(list, name, index) || !add(list, name, index))
 			continue;
-		evr_base_tell_device(base, EVRDMA_DEVICE_ARRIVED, name, 0);
+		evr_devlist_tell(base, EVRDMA_DEVICE_ARRIVED, name, 0);
 	}
 }
 
@@ -127,7 +142,7 @@ void evr_devlist_set_removed(struct evrdma_base *base, const char *name)
 	struct evr_known_device *known;
 
 	if (!base->devlist.on) {
-		evr_base_tell_device(base, EVRDMA_DEVICE_REMOVED, name, 0);
+		evr_devlist_tell(base, EVRDMA_DEVICE_REMOVED, name, 0);
 		return;
 	}
 	TAILQ_FOREACH (known, &base->devlist.known, link)
@@ -136,7 +151,7 @@ void evr_devlist_set_removed(struct evrdma_base *base, const char *name)
 	if (!known)
 		return;
 	known->removed = true;
-	evr_base_tell_device(base, EVRDMA_DEVICE_REMOVED, name, 0);
+	evr_devlist_tell(base, EVRDMA_DEVICE_REMOVED, name, 0);
 }
 
 /* --- life ----------------------------------------------------------------------------------- */
@@ -151,8 +166,7 @@ static int read_first(struct evr_devlist *list)
 	if (!devices)
 		return errno ? -errno : -ENOMEM;
 	for (i = 0; i < n && !ret; i++)
-		if (!add(list, ibv_get_device_name(devices[i]),
-			    ibv_get_device_index(devices[i])))
+		if (!add(list, ibv_get_device_name(devices[i]), ibv_get_device_index(devices[i])))
 			ret = -ENOMEM;
 	ibv_free_device_list(devices);
 	return ret;

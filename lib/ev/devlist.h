@@ -8,6 +8,8 @@
 #include "ev/task.h"
 #include "util/list.h"
 
+#include <evrdma/base.h>
+
 struct evrdma_base;
 struct evr_known_device;
 
@@ -23,6 +25,8 @@ struct evr_devlist {
 /* Reads the list for the first time, when the options say so. 0 or -errno. */
 int evr_devlist_init(struct evrdma_base *base);
 void evr_devlist_fini(struct evrdma_base *base);
+void evr_devlist_tell(struct evrdma_base *base, enum evrdma_device_event event,
+	const char *device, unsigned port_num);
 /* The CM was first to say that a device goes: tells it, unless it is known already. */
 void evr_devlist_set_removed(struct evrdma_base *base, const char *name);
 

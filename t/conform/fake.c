@@ -72,7 +72,7 @@ struct place place = {
 int main(void)
 {
 	static TCase *(*const cases[])(void) = { silence_case, channel_case,
-		infiniband_case, async_case, machine_case };
+		infiniband_case, async_case, machine_case, report_case };
 	static const char *const ips[FAKE_KINDS] = {
 		[FAKE_ROCE] = FAKE_ROCE_IP, [FAKE_IWARP] = FAKE_IWARP_IP, [FAKE_IB] = FAKE_IB_IP
 	};

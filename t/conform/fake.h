@@ -13,6 +13,7 @@ TCase *async_case(void);
 TCase *channel_case(void);
 TCase *infiniband_case(void);
 TCase *machine_case(void);
+TCase *report_case(void);
 TCase *silence_case(void);
 
 #endif

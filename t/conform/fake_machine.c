@@ -172,8 +172,7 @@ static bool new_one_is_down(struct world *w)
 	return ((struct side *)w->tag)->down;
 }
 
-static void no_request(
-	struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
+static void no_request(struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
 {
 }
 
@@ -201,9 +200,8 @@ START_TEST(with_privileges_dropped_what_is_up_goes_on_and_what_is_new_is_refused
 	world_run_until(w, four_more_arrived, PATIENCE_MS);
 	expect_access(w, world_connect(w), EVRDMA_STEP_ADDR);
 	world_address(&sin, place.ip, 0);
-	ck_assert(!evrdma_listener_new(w->base, (struct sockaddr *)&sin, NULL,
-			  no_request, NULL) &&
-		errno == EACCES);
+	ck_assert(!evrdma_listener_new(w->base, (struct sockaddr *)&sin, NULL, no_request, NULL) &&
+		  errno == EACCES);
 	ck_assert(!client->down && !server->down);
 	ck_assert_int_eq(evrdma_conn_disconnect(client->conn), 0);
 	expect_access(w, client, EVRDMA_STEP_DISCONNECT);
@@ -379,10 +377,8 @@ TCase *machine_case(void)
 	tcase_add_test(tc, devices_that_come_and_go_are_told);
 	tcase_add_test(tc, a_device_that_was_replaced_is_told_as_gone_and_come);
 	tcase_add_test(tc, a_list_that_cannot_be_read_is_read_again);
-	tcase_add_loop_test(
-		tc, a_removal_that_both_the_cm_and_the_list_tell_comes_once, 0, 2);
-	tcase_add_test(
-		tc, with_privileges_dropped_what_is_up_goes_on_and_what_is_new_is_refused);
+	tcase_add_loop_test(tc, a_removal_that_both_the_cm_and_the_list_tell_comes_once, 0, 2);
+	tcase_add_test(tc, with_privileges_dropped_what_is_up_goes_on_and_what_is_new_is_refused);
 	tcase_add_test(tc, posting_obeys_the_budget_of_a_turn);
 	tcase_add_test(tc, reading_the_channel_obeys_the_budget_of_a_turn);
 	tcase_add_test(tc, the_events_of_a_base_have_the_priorities_that_were_asked_for);

@@ -40,6 +40,7 @@ EVR_CONFORM_FAKE_SOURCES = $(EVR_CONFORM_SOURCES) \
 	t/conform/fake_channel.c \
 	t/conform/fake_infiniband.c \
 	t/conform/fake_machine.c \
+	t/conform/fake_report.c \
 	t/conform/fake_silence.c
 EVR_CONFORM_FAKE_LIBS = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS) $(CHECK_LIBS)
 t_conform_fake_roce_t_SOURCES = $(EVR_CONFORM_FAKE_SOURCES)

@@ -135,8 +135,7 @@ START_TEST(a_shutdown_cancels_what_is_not_established)
 }
 END_TEST
 
-static void on_request(
-	struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
+static void on_request(struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
 {
 	((struct ending *)arg)->calls++;
 }
@@ -152,8 +151,8 @@ static void listen_on_other(struct world *w)
 	struct sockaddr_in sin;
 
 	world_address(&sin, place.ip, 0);
-	w->listener = evrdma_listener_new(
-		w->other, (struct sockaddr *)&sin, NULL, on_request, w->tag);
+	w->listener =
+		evrdma_listener_new(w->other, (struct sockaddr *)&sin, NULL, on_request, w->tag);
 	ck_assert_ptr_nonnull(w->listener);
 	evrdma_listener_set_event_cb(w->listener, on_listener_event);
 }
