@@ -7,11 +7,15 @@ dist_man_MANS += \
 	man/evrdma_dgram.3 \
 	man/evrdma_domain.3 \
 	man/evrdma_error.3 \
+	man/evrdma_errors.7 \
 	man/evrdma_id.3 \
+	man/evrdma_lifetime.7 \
 	man/evrdma_listener.3 \
 	man/evrdma_mcast.3 \
 	man/evrdma_peer.3 \
+	man/evrdma_porting.7 \
 	man/evrdma_srq.3 \
+	man/evrdma_threads.7 \
 	man/evrdma_work.3
 
 # The tools install their pages there, under other names.

@@ -4,6 +4,7 @@ if !SYSTEM_RDMACM
 include t/fake/local.mk
 include t/unit/local.mk
 include t/fuzz/local.mk
+include t/examples/local.mk
 endif
 include t/conform/local.mk
 endif

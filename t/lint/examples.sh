@@ -14,14 +14,6 @@ compiles() {
 	verdict "$1"
 }
 
-# The blocks of C in a page's EXAMPLES, as the reader sees them.
-blocks() {
-	awk '/^\.Sh / { examples = /EXAMPLES/ }
-		/^\.Bd -literal/ && examples { inside = 1; next }
-		/^\.Ed/ { inside = 0 }
-		inside { gsub(/\\e/, "\\"); gsub(/\\&/, ""); gsub(/\\-/, "-"); gsub(/\\(dq|q)/, "\""); print }' "$1"
-}
-
 # What a reader would include in front of a page's fragment.
 prelude() {
 	printf '#include <%s>\n' errno.h stdint.h stdio.h stdlib.h string.h arpa/inet.h netinet/in.h \
@@ -32,15 +24,20 @@ prelude() {
 # What our librdmacm has may be more than the one that is installed.
 for page in man/evrdma*.[37] man/rdma_*.[37]; do
 	case $page in
-	man/rdma_*) includes="-Iinclude $(make_var VERBS_CFLAGS) $(make_var LIBEVENT_CFLAGS)" ;;
-	*) includes=$public_flags ;;
+	man/rdma_*) join=1 includes="-Iinclude $(make_var VERBS_CFLAGS) $(make_var LIBEVENT_CFLAGS)" ;;
+	*) join='' includes=$public_flags ;;
 	esac
-	{
-		prelude
-		blocks "$page"
-	} >"$scratch/$(basename "$page").c"
-	blocks "$page" | grep -q . || echo "$page has no example" >>"$findings"
-	compiles "the example of $page compiles" "$scratch/$(basename "$page").c"
+	name=$scratch/out/$(basename "$page")
+	awk -v out="$name" -v join="$join" -f "$lintdir/examples.awk" "$page"
+	if [ -e "$name.c" ]; then
+		prelude | cat - "$name.c" >"$scratch/fragments.c"
+		compiles "the example of $page compiles" "$scratch/fragments.c"
+	fi
+	for program in "$name".[0-9].c; do
+		[ ! -e "$program" ] || compiles "the program of $page compiles" "$program"
+	done
+	ls "$name".* >"$scratch/found" 2>/dev/null || echo "$page has no example" >>"$findings"
+	[ ! -s "$findings" ] || verdict "$page has an example"
 done
 
 # The README's client, from its first comment to the end of the indented block.

@@ -16,6 +16,7 @@ TESTS += $(EVR_LINTS)
 EXTRA_DIST += $(EVR_LINTS) \
 	t/lint/cm_abi.beyond t/lint/cm_abi.open t/lint/cm_abi.sh \
 	t/lint/errnos.awk \
+	t/lint/examples.awk \
 	t/lint/include.awk \
 	t/lint/installed.sh \
 	t/lint/layout.awk \

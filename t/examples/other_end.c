@@ -1,0 +1,321 @@
+/*
+ * The main() around an example: it runs on the fake kernel, with somebody to talk to on another
+ * thread, and nothing may be left of it. EVR_OTHER_END says who that is:
+ *
+ *   (nothing)  nobody
+ *   server     listens on ADDRESS, and sends every message and every datagram back
+ *   client     connects to ADDRESS, sends a message, and leaves when it is answered, or in time
+ *   asker      the same with datagrams
+ *
+ * EVR_CLIENTS of them (1) come one after the other. When the last has gone, the example gets a
+ * SIGINT if EVR_INTERRUPT is not empty.
+ */
+#include "fake/fake.h"
+
+#include <evrdma/evrdma.h>
+
+#include <arpa/inet.h>
+#include <event2/event.h>
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PORT = 7471, BUF_BYTES = 8192, ANSWER_MS = 100, RETRY_MS = 2, TRIES = 5000 };
+
+int example_main(int argc, char **argv);
+
+static struct {
+	pthread_t thread;
+	struct event_base *loop;
+	struct evrdma_base *base;
+	struct evrdma_pool *pool;
+	struct sockaddr_in addr;
+	void (*visit)(void);
+	struct event *timer;
+	struct evrdma_conn *conn;
+	struct evrdma_dgram *dgram;
+	int clients_left;
+	int tries_left;
+	bool served;
+} us;
+
+static void die(const char *what)
+{
+	fprintf(stderr, "the other end: %s\n", what);
+	_exit(99);
+}
+
+static bool is_set(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value;
+}
+
+static void wait_ms(int ms)
+{
+	struct timeval tv = { .tv_usec = ms * 1000 };
+
+	evtimer_add(us.timer, &tv);
+}
+
+static struct evrdma_buf *hello(void)
+{
+	struct evrdma_buf *buf = evrdma_pool_get(us.pool);
+
+	if (!buf)
+		die("no buffer");
+	memcpy(evrdma_buf_data(buf), "hello", 5);
+	return buf;
+}
+
+/* --- server --------------------------------------------------------------------------------- */
+
+static void echo(struct evrdma_conn *conn, const struct evrdma_recv *recv, void *arg)
+{
+	if (!recv->written)
+		evrdma_conn_send(conn, recv->buf, recv->len, NULL, NULL);
+}
+
+static void on_served(struct evrdma_conn *conn, enum evrdma_conn_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	if (event == EVRDMA_CONN_DISCONNECTED || event == EVRDMA_CONN_ERROR)
+		evrdma_conn_close(conn);
+}
+
+static void on_request(
+	struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
+{
+	struct evrdma_conn_options options;
+	struct evrdma_conn *conn;
+
+	evrdma_conn_options_init(&options);
+	options.recv_pool = us.pool;
+	options.send_queue = 1024;
+	conn = evrdma_conn_new(us.base, &options);
+	if (!conn || evrdma_conn_accept(conn, request))
+		die("cannot accept");
+	evrdma_conn_setcb(conn, echo, on_served, NULL);
+}
+
+static void on_asked(struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
+{
+	if (evrdma_dgram_accept(us.dgram, request, NULL, 0))
+		die("cannot accept datagrams");
+}
+
+static void echo_dgram(struct evrdma_dgram *dgram, const struct evrdma_recv *recv, void *arg)
+{
+	struct evrdma_buf *buf = evrdma_pool_get(us.pool);
+
+	if (recv->err || !buf)
+		die("no datagram");
+	memcpy(evrdma_buf_data(buf), recv->data, recv->len);
+	evrdma_dgram_reply(dgram, recv, buf, recv->len, NULL, NULL, NULL);
+	evrdma_buf_unref(buf);
+}
+
+static struct evrdma_dgram *open_dgram(evrdma_dgram_recv_cb recv_cb, evrdma_dgram_event_cb cb)
+{
+	struct sockaddr_in any_port = us.addr;
+	struct evrdma_dgram_options options;
+	struct evrdma_dgram *dgram;
+
+	any_port.sin_port = 0;
+	evrdma_dgram_options_init(&options);
+	options.recv_pool = us.pool;
+	dgram = evrdma_dgram_new(us.base, &options);
+	if (!dgram || evrdma_dgram_open(dgram, (struct sockaddr *)&any_port, NULL))
+		die("no endpoint");
+	evrdma_dgram_setcb(dgram, recv_cb, cb, NULL);
+	return dgram;
+}
+
+static void serve(void)
+{
+	struct evrdma_listener_options options;
+
+	if (!evrdma_listener_new(
+		    us.base, (struct sockaddr *)&us.addr, NULL, on_request, NULL))
+		die("cannot listen");
+	us.dgram = open_dgram(echo_dgram, NULL);
+	evrdma_listener_options_init(&options);
+	options.port_space = RDMA_PS_UDP;
+	if (!evrdma_listener_new(
+		    us.base, (struct sockaddr *)&us.addr, &options, on_asked, NULL))
+		die("cannot listen for datagrams");
+}
+
+/* --- client and asker ----------------------------------------------------------------------- */
+
+/* Whoever was there has gone: the next one, or the end. */
+static void next_client(void)
+{
+	us.conn = NULL;
+	us.dgram = NULL;
+	if (us.served && --us.clients_left == 0) {
+		if (is_set("EVR_INTERRUPT"))
+			kill(getpid(), SIGINT);
+		event_del(us.timer);
+		evrdma_base_close(us.base, NULL, NULL);
+	} else if (--us.tries_left == 0) {
+		die("nobody listens");
+	} else {
+		wait_ms(RETRY_MS);
+	}
+	us.served = false;
+}
+
+/* The answer is late, or the next client is due. */
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	if (us.conn)
+		evrdma_conn_disconnect(us.conn);
+	else if (us.dgram)
+		evrdma_dgram_close(us.dgram);
+	else
+		us.visit();
+}
+
+static void on_answer(struct evrdma_conn *conn, const struct evrdma_recv *recv, void *arg)
+{
+	if (recv->len == 5 && !memcmp(recv->data, "hello", 5))
+		evrdma_conn_disconnect(conn);
+}
+
+static void on_client(struct evrdma_conn *conn, enum evrdma_conn_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	struct evrdma_buf *buf;
+
+	if (event == EVRDMA_CONN_CLOSED) {
+		next_client();
+	} else if (event == EVRDMA_CONN_CONNECTED) {
+		buf = hello();
+		evrdma_conn_send(conn, buf, 5, NULL, NULL);
+		evrdma_buf_unref(buf);
+		us.served = true;
+		wait_ms(ANSWER_MS);
+	} else {
+		evrdma_conn_close(conn);
+	}
+}
+
+static void visit(void)
+{
+	struct evrdma_conn_options options;
+
+	evrdma_conn_options_init(&options);
+	options.recv_pool = us.pool;
+	us.conn = evrdma_conn_new(us.base, &options);
+	if (!us.conn)
+		die("no connection");
+	evrdma_conn_setcb(us.conn, on_answer, on_client, NULL);
+	evrdma_conn_connect(us.conn, NULL, (struct sockaddr *)&us.addr);
+}
+
+static void on_reply(struct evrdma_dgram *dgram, const struct evrdma_recv *recv, void *arg)
+{
+	us.served = true;
+	evrdma_dgram_close(dgram);
+}
+
+static void on_service(struct evrdma_peer *peer, enum evrdma_peer_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	struct evrdma_buf *buf;
+
+	if (event == EVRDMA_PEER_READY) {
+		buf = hello();
+		evrdma_dgram_send_to(us.dgram, peer, buf, 5, NULL, NULL, NULL);
+		evrdma_buf_unref(buf);
+		wait_ms(ANSWER_MS);
+	} else if (event == EVRDMA_PEER_ERROR) {
+		evrdma_dgram_close(us.dgram);
+	}
+}
+
+static void on_asker(struct evrdma_dgram *dgram, enum evrdma_dgram_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	if (event == EVRDMA_DGRAM_ERROR)
+		die("the endpoint broke");
+	if (event == EVRDMA_DGRAM_CLOSED)
+		next_client();
+	if (event == EVRDMA_DGRAM_READY &&
+		!evrdma_peer_new(
+			dgram, (struct sockaddr *)&us.addr, NULL, on_service, NULL))
+		die("no peer");
+}
+
+static void ask(void)
+{
+	us.dgram = open_dgram(on_reply, on_asker);
+}
+
+/* --- the thread ----------------------------------------------------------------------------- */
+
+static void *run(void *arg)
+{
+	event_base_dispatch(us.loop);
+	return NULL;
+}
+
+static void start(const char *role)
+{
+	const char *clients = getenv("EVR_CLIENTS");
+
+	us.loop = event_base_new();
+	us.base = evrdma_base_new(us.loop, NULL);
+	us.pool = evrdma_pool_new(us.base, BUF_BYTES, 0);
+	us.timer = evtimer_new(us.loop, on_timer, NULL);
+	us.addr = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(PORT) };
+	inet_pton(AF_INET, FAKE_ROCE_IP, &us.addr.sin_addr);
+	us.clients_left = clients ? atoi(clients) : 1;
+	us.tries_left = TRIES;
+	us.visit = !strcmp(role, "client") ? visit : ask;
+	if (!strcmp(role, "server"))
+		serve();
+	else
+		wait_ms(RETRY_MS);
+	if (pthread_create(&us.thread, NULL, run, NULL))
+		die("no thread");
+}
+
+static void quit(struct evrdma_base *base, void *arg)
+{
+	evrdma_base_close(base, NULL, NULL);
+}
+
+static void stop(const char *role)
+{
+	if (!strcmp(role, "server"))
+		evrdma_base_run_in_loop(us.base, quit, NULL);
+	pthread_join(us.thread, NULL);
+	event_free(us.timer);
+	event_base_free(us.loop);
+}
+
+int main(int argc, char **argv)
+{
+	const char *role = is_set("EVR_OTHER_END") ? getenv("EVR_OTHER_END") : NULL;
+	const char *left;
+	int status;
+
+	fake_install();
+	if (role)
+		start(role);
+	status = example_main(argc, argv);
+	if (role)
+		stop(role);
+	left = fake_expect_clean();
+	if (left)
+		fprintf(stderr, "left behind: %s\n", left);
+	return left ? 98 : status;
+}

@@ -1,0 +1,64 @@
+#!/bin/sh
+# Every program that the pages show, and every numbered example, runs on the fake against the other end that it
+# is made for, ends with 0, prints what is said here, and leaves nothing behind.
+. "${top_srcdir:-.}/t/lint/lint.sh"
+cd "$top_srcdir" || exit 99
+
+fake_ip=192.0.2.1
+flags="-std=c11 -D_GNU_SOURCE $(make_var CFLAGS) $(make_var EVR_SAN_FLAGS)"
+libs="libevr_other_end.la libevr_ev.la libevr_cm.la libevr_fake.la $(make_var LIBEVENT_LIBS) -lpthread"
+
+# build SOURCE PROGRAM
+build() {
+	# shellcheck disable=SC2086
+	$cc $flags $public_flags -Dmain=example_main -c -o "$2.o" "$1" && (
+		cd "$top_builddir" &&
+			./libtool --silent --tag=CC --mode=link $cc $flags -o "$2" "$2.o" $libs
+	)
+}
+
+# Who is at the other end of each of them (other_end.c), its arguments, and what it prints first.
+plays() {
+	cat <<-END
+	evrdma.1            EVR_OTHER_END=client EVR_INTERRUPT=1|$fake_ip|5 bytes
+	evrdma.2            EVR_OTHER_END=server|$fake_ip|it has arrived
+	evrdma_errors.1     |$fake_ip:9|connecting: Connection refused
+	evrdma_lifetime.1   EVR_OTHER_END=server|$fake_ip:7471|a send is over
+	evrdma_porting.1    EVR_OTHER_END=server|$fake_ip|hello
+	evrdma_porting.2    EVR_OTHER_END=server|$fake_ip|hello
+	evrdma_threads.1    EVR_OTHER_END=client EVR_CLIENTS=2|$fake_ip:7471|a connection for thread 0
+	END
+}
+
+# play NAME: runs it, and says what was not as expected.
+play() {
+	plays | sed -n "s/^$1  *//p" >"$scratch/cast"
+	[ -s "$scratch/cast" ] || echo "$1 is not among the plays of $0"
+	IFS='|' read -r other arguments expected <"$scratch/cast"
+	# shellcheck disable=SC2086
+	env $other timeout 60 "$scratch/out/$1" $arguments >"$scratch/printed" 2>&1
+	status=$?
+	[ $status -eq 0 ] || echo "it ended with $status"
+	head -n 1 "$scratch/printed" | grep -qF -- "$expected" || echo "it did not begin with: $expected"
+}
+
+# shows NAME SOURCE
+shows() {
+	if build "$2" "$scratch/out/$1" >"$scratch/printed" 2>&1; then
+		play "$1" >>"$findings"
+	else
+		echo "it cannot be built" >>"$findings"
+	fi
+	[ ! -s "$findings" ] || head -n 20 "$scratch/printed" >>"$findings"
+	verdict "$1 runs"
+}
+
+for page in man/evrdma*.[37]; do
+	name=$(basename "$page" | sed 's/\.[37]$//')
+	awk -v out="$scratch/out/$name" -f t/lint/examples.awk "$page"
+done
+for source in "$scratch"/out/*.[0-9].c; do
+	shows "$(basename "$source" .c)" "$source"
+done
+
+done_testing
