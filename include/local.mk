@@ -9,6 +9,7 @@ evinclude_HEADERS = \
 	include/evrdma/error.h \
 	include/evrdma/id.h \
 	include/evrdma/listener.h \
+	include/evrdma/log.h \
 	include/evrdma/mcast.h \
 	include/evrdma/peer.h \
 	include/evrdma/srq.h \

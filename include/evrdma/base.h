@@ -28,6 +28,7 @@
 #define EVRDMA_BASE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -190,8 +191,16 @@ int evrdma_base_run_in_loop(struct evrdma_base *base, evrdma_base_cb cb, void *a
 struct event_base *evrdma_base_get_event_base(const struct evrdma_base *base);
 struct rdma_event_channel *evrdma_base_get_channel(const struct evrdma_base *base);
 
-/* The version of the library that runs, "0.1.0". Any thread. Since 0.1. */
+/* The version of these headers: as text, and as 0xMMmmpp00. */
+#define EVRDMA_VERSION "0.1.0"
+#define EVRDMA_VERSION_NUMBER 0x00010000
+
+/*
+ * The version of the library that runs, as EVRDMA_VERSION and EVRDMA_VERSION_NUMBER are.
+ * Any thread. Since 0.1.
+ */
 const char *evrdma_version(void);
+uint32_t evrdma_version_number(void);
 
 #ifdef __cplusplus
 }

@@ -42,8 +42,9 @@ struct evrdma_error {
 #define EVRDMA_ERROR_TEXT_MAX 192
 
 /*
- * Writes one line about the error, without a newline, into buf of size bytes, and returns buf.
- * The text is cut to fit. Any thread. Since 0.1.
+ * Writes one line about the error, without a newline, into buf of size bytes, and returns buf. It
+ * names the limit or the permission of this process that is the likely cause, when there is one: of
+ * locked memory, of open files, on the devices. The text is cut to fit. Any thread. Since 0.1.
  */
 const char *evrdma_error_text(const struct evrdma_error *error, char *buf, size_t size);
 

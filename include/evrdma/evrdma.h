@@ -10,6 +10,7 @@
 #include <evrdma/error.h>
 #include <evrdma/id.h>
 #include <evrdma/listener.h>
+#include <evrdma/log.h>
 #include <evrdma/mcast.h>
 #include <evrdma/peer.h>
 #include <evrdma/srq.h>

@@ -6,8 +6,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "ev/cause.h"
 #include "ev/inbox.h"
+#include "ev/log.h"
 #include "util/clock.h"
 #include "util/options.h"
 
@@ -29,6 +32,11 @@ void evrdma_base_options_init_sized(struct evrdma_base_options *options, size_t 
 const char *evrdma_version(void)
 {
 	return PACKAGE_VERSION;
+}
+
+uint32_t evrdma_version_number(void)
+{
+	return EVRDMA_VERSION_NUMBER;
 }
 
 bool evr_base_closing(const struct evrdma_base *base)
@@ -187,6 +195,7 @@ static void lose_channel(struct evrdma_base *base, int err)
 {
 	struct evr_cmid *cmid, *next;
 
+	evr_log(EVRDMA_LOG_ERROR, "the event channel cannot be read any more: %s", strerror(err));
 	event_del(&base->cm_event);
 	TAILQ_FOREACH_SAFE (cmid, &base->cmids, link, next)
 		cmid->ops->lost(cmid, err);
@@ -323,10 +332,25 @@ struct evrdma_base *evrdma_base_new_with_channel(struct event_base *event_base,
 	return make(event_base, channel, false, options);
 }
 
+/* The caller gets an errno; what is known beyond it goes to the log. */
+static struct rdma_event_channel *open_channel(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	char text[96];
+	const char *cause;
+
+	if (channel)
+		return channel;
+	cause = evr_cause_text(errno, EVRDMA_STEP_NONE, text, sizeof(text));
+	evr_log(EVRDMA_LOG_WARN, "opening an event channel: %s%s%s", strerror(errno),
+		cause ? ": " : "", cause ? cause : "");
+	return NULL;
+}
+
 struct evrdma_base *evrdma_base_new(
 	struct event_base *event_base, const struct evrdma_base_options *options)
 {
-	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_event_channel *channel = open_channel();
 	struct evrdma_base *base;
 	int err;
 

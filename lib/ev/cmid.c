@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ev/base.h"
+#include "ev/log.h"
 #include "util/clock.h"
 
 /* The kernel's largest private data. */
@@ -61,8 +62,8 @@ void evr_cmid_hand_over(struct evr_cmid *from, struct evr_cmid *to)
 
 void evr_cmid_destroy(struct evr_cmid *cmid)
 {
-	if (cmid->cm)
-		rdma_destroy_id(evr_cmid_release(cmid));
+	if (cmid->cm && rdma_destroy_id(evr_cmid_release(cmid)))
+		evr_log_failure("destroying an id", errno);
 }
 
 int evr_cmid_migrate(struct evr_cmid *cmid, struct evrdma_base *base)
@@ -109,6 +110,15 @@ static void copy_event(struct event_copy *copy, const struct rdma_cm_event *even
 	copy->event.param.conn.private_data = copy->private_data;
 }
 
+/* The id of a request is ours alone: without it the peer is rejected. */
+static void drop_event(const struct rdma_cm_event *event)
+{
+	evr_log(EVRDMA_LOG_DEBUG, "%s for nobody, status %d", rdma_event_str(event->event),
+		event->status);
+	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		rdma_destroy_id(event->id);
+}
+
 static void dispatch(struct evrdma_base *base, const struct rdma_cm_event *event)
 {
 	bool request = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
@@ -119,8 +129,8 @@ static void dispatch(struct evrdma_base *base, const struct rdma_cm_event *event
 		cmid->ops->event(cmid, event);
 	else if (base->event_cb)
 		base->event_cb(base, event, base->event_arg);
-	else if (request)
-		rdma_destroy_id(event->id);
+	else
+		drop_event(event);
 }
 
 static int read_event(struct evrdma_base *base)

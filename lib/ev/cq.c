@@ -5,6 +5,7 @@
 
 #include "ev/base.h"
 #include "ev/error.h"
+#include "ev/log.h"
 
 enum {
 	BATCH = 16,
@@ -122,7 +123,7 @@ void evr_cq_destroy_all(struct evr_cq_list *cqs)
 		set_ready(cq, false);
 		ack(cq);
 		evr_async_unwatch(cq->cq, &cq->async);
-		ibv_destroy_cq(cq->cq);
+		evr_log_failure("ibv_destroy_cq", ibv_destroy_cq(cq->cq));
 		TAILQ_REMOVE(cqs, cq, link);
 		free(cq);
 	}

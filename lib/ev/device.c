@@ -6,6 +6,7 @@
 
 #include "ev/base.h"
 #include "ev/error.h"
+#include "ev/log.h"
 
 static void release(struct evr_device *device)
 {
@@ -16,7 +17,7 @@ static void release(struct evr_device *device)
 	evr_pd_forget_srqs(device);
 	evr_cq_destroy_all(&device->cqs);
 	evr_async_stop(&device->async);
-	ibv_destroy_comp_channel(device->channel);
+	evr_log_failure("ibv_destroy_comp_channel", ibv_destroy_comp_channel(device->channel));
 	/* Last: with nothing left on it the CM may close the device, on whichever thread. */
 	evr_pd_release_all(device);
 	TAILQ_REMOVE(&base->devices, device, link);

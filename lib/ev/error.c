@@ -6,6 +6,8 @@
 
 #include <event2/util.h>
 
+#include "ev/cause.h"
+
 int evr_errno(int ret)
 {
 	return ret == -EVR_KERNEL_ENOTSUPP ? -EOPNOTSUPP : ret;
@@ -117,20 +119,33 @@ const char *evrdma_step_text(enum evrdma_step step)
 	return "working";
 }
 
+static const char *reason(const struct evrdma_error *error)
+{
+	if (error->eai)
+		return evutil_gai_strerror(error->eai);
+	/* Nothing else gives it, and "disk" would mislead. */
+	if (error->err == EDQUOT)
+		return "The base's max_pinned_bytes is reached";
+	return strerror(error->err);
+}
+
+static const char *detail(const struct evrdma_error *error, char *buf, size_t size)
+{
+	if (error->wc_status)
+		return ibv_wc_status_str((enum ibv_wc_status)error->wc_status);
+	if (error->cm_event < 0)
+		return evr_cause_text(error->err, error->step, buf, size);
+	snprintf(buf, size, "%s, status %d",
+		rdma_event_str((enum rdma_cm_event_type)error->cm_event), error->cm_status);
+	return buf;
+}
+
 const char *evrdma_error_text(const struct evrdma_error *error, char *buf, size_t size)
 {
-	const char *why = error->eai ? evutil_gai_strerror(error->eai) : strerror(error->err);
-	size_t len;
+	char more[96];
+	const char *why = detail(error, more, sizeof(more));
 
-	if (!size)
-		return buf;
-	snprintf(buf, size, "%s: %s", evrdma_step_text(error->step), why);
-	len = strlen(buf);
-	if (error->wc_status)
-		snprintf(buf + len, size - len, " (%s)",
-			ibv_wc_status_str((enum ibv_wc_status)error->wc_status));
-	else if (error->cm_event >= 0)
-		snprintf(buf + len, size - len, " (%s, status %d)",
-			rdma_event_str((enum rdma_cm_event_type)error->cm_event), error->cm_status);
+	snprintf(buf, size, "%s: %s%s%s%s", evrdma_step_text(error->step), reason(error),
+		why ? " (" : "", why ? why : "", why ? ")" : "");
 	return buf;
 }

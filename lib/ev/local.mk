@@ -6,6 +6,7 @@ libevr_ev_la_SOURCES = \
 	lib/ev/async.c lib/ev/async.h \
 	lib/ev/base.c lib/ev/base.h \
 	lib/ev/buf.c lib/ev/buf.h \
+	lib/ev/cause.c lib/ev/cause.h \
 	lib/ev/cmid.c lib/ev/cmid.h \
 	lib/ev/conn.c lib/ev/conn.h lib/ev/conn_alive.c lib/ev/conn_setup.c \
 	lib/ev/cq.c lib/ev/cq.h \
@@ -16,6 +17,7 @@ libevr_ev_la_SOURCES = \
 	lib/ev/id.c \
 	lib/ev/inbox.c lib/ev/inbox.h \
 	lib/ev/listener.c \
+	lib/ev/log.c lib/ev/log.h \
 	lib/ev/lookup.c lib/ev/lookup.h \
 	lib/ev/mcast.c lib/ev/mcast.h \
 	lib/ev/obj.c lib/ev/obj.h \

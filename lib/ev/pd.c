@@ -5,6 +5,7 @@
 
 #include "ev/base.h"
 #include "ev/error.h"
+#include "ev/log.h"
 
 /* --- on a device ---------------------------------------------------------------------------- */
 
@@ -46,7 +47,7 @@ static void release(struct evr_pd *pd)
 {
 	evr_srq_forget_pd(pd);
 	evr_region_forget_pd(pd);
-	ibv_dealloc_pd(pd->pd);
+	evr_log_failure("ibv_dealloc_pd", ibv_dealloc_pd(pd->pd));
 	TAILQ_REMOVE(&pd->device->pds, pd, link);
 	free(pd);
 }

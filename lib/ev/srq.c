@@ -5,6 +5,7 @@
 
 #include "ev/base.h"
 #include "ev/error.h"
+#include "ev/log.h"
 
 /* --- completions ---------------------------------------------------------------------------- */
 
@@ -76,7 +77,9 @@ static const struct evr_recvq_ops recvq_ops = { .post = post_recv, .unposted = r
 /* What cannot be posted now is tried again with the next buffer that comes back. */
 static void post(struct evr_task *task)
 {
-	evr_recvq_post(&evr_container_of(task, struct evr_srq, post)->recvq);
+	int ret = evr_recvq_post(&evr_container_of(task, struct evr_srq, post)->recvq);
+
+	evr_log_failure("posting to a shared receive queue", -ret);
 }
 
 static int create(struct evr_srq *srq)
@@ -111,7 +114,7 @@ static void destroy(struct evr_srq *srq)
 	evr_cq_drain(srq->cq);
 	evr_async_unwatch(srq->srq, &srq->async);
 	if (srq->srq)
-		ibv_destroy_srq(srq->srq);
+		evr_log_failure("ibv_destroy_srq", ibv_destroy_srq(srq->srq));
 	evr_idmap_remove(&base->work_owners, srq->owner.number);
 	evr_cq_unreserve(srq->cq, srq->of->depth);
 	evr_recvq_close(&srq->recvq);
