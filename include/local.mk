@@ -13,6 +13,7 @@ evinclude_HEADERS = \
 	include/evrdma/mcast.h \
 	include/evrdma/peer.h \
 	include/evrdma/srq.h \
+	include/evrdma/stats.h \
 	include/evrdma/work.h
 
 # The CM's headers have a folder of their own, so that they never shadow the distribution's.

@@ -64,6 +64,9 @@ struct evrdma_base_options {
 	                            and of what each turn does: posting, connection work */
 	int cm_priority;         /* -1; the same of CM events and asynchronous events */
 	unsigned flags;          /* EVRDMA_BASE_OPT_* */
+	uint64_t max_pinned_bytes; /* 0: no limit; bytes of memory registered at once, once for each
+	                              protection domain. What is beyond fails with EDQUOT, as an
+	                              error of the object that needs it or of the call */
 };
 
 void evrdma_base_options_init_sized(struct evrdma_base_options *options, size_t size);

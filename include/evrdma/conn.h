@@ -180,8 +180,9 @@ int evrdma_conn_connect_addrinfo(struct evrdma_conn *conn, const struct rdma_add
 /*
  * Accepts a request. conn is new, and on the base that the request is on. The request is gone when
  * 0 is returned. Ends in CONNECTED or ERROR, as a connect does.
- * Returns 0, -EALREADY, -EISCONN, -EPIPE, -EINVAL (it is a request for datagrams), or -EXDEV when
- * the request is on another base. Since 0.1.
+ * Returns 0, -EALREADY, -EISCONN, -EPIPE, -EINVAL (it is a request for datagrams), -EXDEV when the
+ * request is on another base, or -ETIMEDOUT when it is late (evrdma_listener_request_cb).
+ * Since 0.1.
  */
 int evrdma_conn_accept(struct evrdma_conn *conn, struct evrdma_request *request);
 
@@ -215,7 +216,8 @@ typedef void (*evrdma_conn_work_cb)(
  * what the peer's memory does not allow ends the connection, with EACCES.
  * Returns as evrdma_conn_send() does, and -EINVAL (what the operation does not take, more segments
  * than send_segs, one that is not inside its buffer), -EMSGSIZE (more than inline_bytes),
- * -EOPNOTSUPP (the device has no such work), -ENOMEM (memory could not be registered). Since 0.1.
+ * -EOPNOTSUPP (the device has no such work), -ENOMEM (memory could not be registered), -EDQUOT (nor
+ * may it, by max_pinned_bytes of the base). Since 0.1.
  */
 int evrdma_conn_submit(struct evrdma_conn *conn, const struct evrdma_work *work,
 	evrdma_conn_work_cb cb, void *arg);
@@ -224,7 +226,7 @@ int evrdma_conn_submit(struct evrdma_conn *conn, const struct evrdma_work *work,
  * Fills in what the peer of this connection needs to reach the buffer, to be sent to it: whoever of
  * the same domain has the key may do there what the buffer's flags say, until the buffer is freed.
  * Returns 0; -EACCES for a buffer without such flags; -ENOTCONN before there is a device (before
- * CONNECTED at the latest) and after the end; -ENOMEM. Since 0.1.
+ * CONNECTED at the latest) and after the end; -ENOMEM; -EDQUOT. Since 0.1.
  */
 int evrdma_conn_expose(
 	struct evrdma_conn *conn, struct evrdma_buf *buf, struct evrdma_remote *remote);

@@ -140,8 +140,8 @@ int evrdma_dgram_get_sender(const struct evrdma_dgram *dgram, const struct evrdm
  * to 136 bytes of private data, and may send to it. The request is gone when 0 is returned.
  * evrdma_request_reject() says no.
  * Returns 0; -ENOTCONN before READY and after the end; -EXDEV for a request on another base or
- * another device; -EINVAL for too much data, or a request for a connection; -EPIPE; the kernel's
- * error. Since 0.1.
+ * another device; -EINVAL for too much data, or a request for a connection; -EPIPE; -ETIMEDOUT (it
+ * is late); the kernel's error. Since 0.1.
  */
 int evrdma_dgram_accept(struct evrdma_dgram *dgram, struct evrdma_request *request,
 	const void *data, size_t len);

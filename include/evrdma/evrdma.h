@@ -14,6 +14,7 @@
 #include <evrdma/mcast.h>
 #include <evrdma/peer.h>
 #include <evrdma/srq.h>
+#include <evrdma/stats.h>
 #include <evrdma/work.h>
 
 #endif

@@ -17,8 +17,10 @@ extern "C" {
 
 struct rdma_cm_id;
 struct evrdma_base;
+struct evrdma_domain;
 struct evrdma_listener;
 struct evrdma_request;
+struct evrdma_srq;
 
 /* How a listener is made. Fill it with evrdma_listener_options_init(); it grows at its end only. */
 struct evrdma_listener_options {
@@ -28,6 +30,17 @@ struct evrdma_listener_options {
 	                    (0x0111): its requests are for evrdma_dgram_accept() */
 	int v6_only;     /* 0; 1: an IPv6 wildcard takes no IPv4 */
 	int ack_timeout; /* -1: not set; 0 to 31, for the connections that come of it */
+	unsigned max_connections;        /* 0: no limit; connections at once that come of it, with
+	                                    the requests that nobody has answered */
+	unsigned max_pending;            /* 0: no limit; requests at once that nobody has answered,
+	                                    handed out or waiting */
+	unsigned max_pending_per_source; /* 0: no limit; those of one peer's address */
+	int request_timeout_ms;          /* 0: off. Otherwise a request that is not answered for so
+	                                    long is rejected */
+	struct evrdma_domain *domain;    /* NULL; otherwise for connections that are made of its
+	                                    requests on its base and have no domain */
+	struct evrdma_srq *srq;          /* NULL; the same for those that have neither srq nor
+	                                    recv_pool, and no buffer posted */
 };
 
 void evrdma_listener_options_init_sized(struct evrdma_listener_options *options, size_t size);
@@ -39,7 +52,8 @@ void evrdma_listener_options_init_sized(struct evrdma_listener_options *options,
 /*
  * A request came. It is the callback's, until it is accepted with evrdma_conn_accept(), rejected,
  * or moved to another base; that can be done later. What is still pending when its base is closed
- * is rejected.
+ * is rejected. One that is late, by request_timeout_ms, has been rejected, but stays the
+ * callback's: accept and move give -ETIMEDOUT, evrdma_request_reject() frees it.
  */
 typedef void (*evrdma_listener_request_cb)(
 	struct evrdma_listener *listener, struct evrdma_request *request, void *arg);
@@ -47,6 +61,9 @@ typedef void (*evrdma_listener_request_cb)(
 enum evrdma_listener_event {
 	/* It cannot go on: the device of its address was removed (ENODEV). Close it. */
 	EVRDMA_LISTENER_ERROR,
+	/* A request was refused, because one of the limits is reached; evrdma_listener_get_stats()
+	   has which, and how often. Comes again only after a request was let in. */
+	EVRDMA_LISTENER_LIMITED,
 	/* The last callback, after evrdma_listener_close(): freed when it returns. */
 	EVRDMA_LISTENER_CLOSED
 };
@@ -72,7 +89,7 @@ void evrdma_listener_set_event_cb(struct evrdma_listener *listener, evrdma_liste
 
 /*
  * While disabled, requests wait (their peers' own deadlines run on) and come when it is enabled
- * again, from the loop. A new listener is enabled. Since 0.1.
+ * again, from the loop, but for those that are late by then. A new listener is enabled. Since 0.1.
  */
 void evrdma_listener_enable(struct evrdma_listener *listener);
 void evrdma_listener_disable(struct evrdma_listener *listener);
@@ -96,7 +113,7 @@ void evrdma_listener_close(struct evrdma_listener *listener);
  */
 const void *evrdma_request_get_private_data(const struct evrdma_request *request, size_t *len);
 
-/* The id of the request; it stays the library's. Since 0.1. */
+/* The id of the request, NULL once it is late; it stays the library's. Since 0.1. */
 struct rdma_cm_id *evrdma_request_get_cm_id(const struct evrdma_request *request);
 
 /* The peer's address. Lives as long as the request. Since 0.1. */
@@ -118,9 +135,11 @@ typedef void (*evrdma_request_cb)(struct evrdma_request *request, void *arg);
  * Hands the request to another base, which may be run by another thread. When 0 is returned it no
  * longer belongs to the caller's thread, and cb runs on the other base's thread as the request's
  * new owner. If that base is closed before, the request is rejected and cb does not run; the caller
- * makes sure that it is not freed during the call. Costs one system call.
- * Returns 0, -EPIPE (the other base is being closed), -ENOMEM, or the kernel's error; then the
- * request is where it was. Since 0.1.
+ * makes sure that it is not freed during the call. Costs one system call. request_timeout_ms begins
+ * anew; max_connections goes on to count it, the pending limits and the listener's domain and srq
+ * are no longer for it.
+ * Returns 0, -EPIPE (the other base is being closed), -ETIMEDOUT (it is late), -ENOMEM, or the
+ * kernel's error; then the request is where it was. Since 0.1.
  */
 int evrdma_request_move(struct evrdma_request *request, struct evrdma_base *base,
 	evrdma_request_cb cb, void *arg);

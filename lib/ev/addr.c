@@ -1,8 +1,10 @@
 #include "ev/addr.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <infiniband/ib.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 
 socklen_t evr_addr_len(const struct sockaddr *addr)
@@ -28,4 +30,49 @@ int evr_addr_copy(struct sockaddr_storage *to, const struct sockaddr *from)
 		return 0;
 	memcpy(to, from, len);
 	return len ? 0 : -EAFNOSUPPORT;
+}
+
+void evr_addr_text(const struct sockaddr_storage *addr, char text[EVR_ADDR_TEXT_MAX])
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
+	const struct sockaddr_ib *ib = (const struct sockaddr_ib *)addr;
+	char host[INET6_ADDRSTRLEN] = "";
+
+	switch (addr->ss_family) {
+	case AF_INET:
+		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
+		snprintf(text, EVR_ADDR_TEXT_MAX, "%s:%u", host, ntohs(in->sin_port));
+		break;
+	case AF_INET6:
+		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
+		snprintf(text, EVR_ADDR_TEXT_MAX, "[%s]:%u", host, ntohs(in6->sin6_port));
+		break;
+	case AF_IB:
+		inet_ntop(AF_INET6, &ib->sib_addr, host, sizeof(host));
+		snprintf(text, EVR_ADDR_TEXT_MAX, "gid %s", host);
+		break;
+	default:
+		snprintf(text, EVR_ADDR_TEXT_MAX, "-");
+		break;
+	}
+}
+
+bool evr_addr_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	if (a->ss_family != b->ss_family)
+		return false;
+	switch (a->ss_family) {
+	case AF_INET:
+		return !memcmp(&((const struct sockaddr_in *)a)->sin_addr,
+			&((const struct sockaddr_in *)b)->sin_addr, sizeof(struct in_addr));
+	case AF_INET6:
+		return !memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
+			&((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr));
+	case AF_IB:
+		return !memcmp(&((const struct sockaddr_ib *)a)->sib_addr,
+			&((const struct sockaddr_ib *)b)->sib_addr, sizeof(struct ib_addr));
+	default:
+		return false;
+	}
 }

@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ev/base.h"
 #include "ev/error.h"
-#include "ev/obj.h"
+#include "ev/log.h"
 
-void evr_ah_cache_init(struct evr_ah_cache *cache)
+void evr_ah_cache_init(struct evr_ah_cache *cache, struct evrdma_base *base)
 {
 	size_t i;
 
@@ -16,6 +17,7 @@ void evr_ah_cache_init(struct evr_ah_cache *cache)
 		TAILQ_INIT(&cache->buckets[i]);
 	TAILQ_INIT(&cache->idle);
 	cache->num_idle = 0;
+	cache->base = base;
 }
 
 static struct evr_ah_list *bucket_of(struct evr_ah_cache *cache, const struct ibv_ah_attr *attr)
@@ -47,7 +49,8 @@ static void destroy(struct evr_ah *ah)
 	TAILQ_REMOVE(bucket_of(ah->cache, &ah->attr), ah, link);
 	TAILQ_REMOVE(&ah->cache->idle, ah, idle_link);
 	ah->cache->num_idle--;
-	ibv_destroy_ah(ah->ah);
+	ah->cache->base->stats.address_handles--;
+	evr_log_failure("ibv_destroy_ah", ibv_destroy_ah(ah->ah));
 	free(ah);
 }
 
@@ -79,6 +82,7 @@ static int make(struct evr_ah_cache *cache, struct ibv_pd *pd, const struct ibv_
 	ah->attr = *attr;
 	ah->cache = cache;
 	ah->refs = 1;
+	cache->base->stats.address_handles++;
 	TAILQ_INSERT_HEAD(bucket_of(cache, attr), ah, link);
 	*made = ah;
 	return 0;

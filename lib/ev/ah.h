@@ -16,6 +16,7 @@ enum { EVR_AH_BUCKETS = 64, EVR_AH_MAX_IDLE = 256 };
 
 struct evr_ah_cache;
 struct evr_obj;
+struct evrdma_base;
 
 struct evr_ah {
 	TAILQ_ENTRY(evr_ah) link;      /* in its bucket */
@@ -39,11 +40,12 @@ TAILQ_HEAD(evr_ah_list, evr_ah);
 
 struct evr_ah_cache {
 	struct evr_ah_list buckets[EVR_AH_BUCKETS];
+	struct evrdma_base *base;
 	struct evr_ah_list idle; /* the least recently used first */
 	unsigned num_idle;
 };
 
-void evr_ah_cache_init(struct evr_ah_cache *cache);
+void evr_ah_cache_init(struct evr_ah_cache *cache, struct evrdma_base *base);
 /* Destroys all; nobody may use one. Before their PD goes. */
 void evr_ah_cache_clear(struct evr_ah_cache *cache);
 

@@ -131,9 +131,11 @@ static void run_tasks(struct evrdma_base *base)
 	while ((task = TAILQ_FIRST(&base->tasks))) {
 		evr_base_cancel(base, task);
 		task->run(task);
+		base->stats.tasks++;
 		if (evr_clock_now_us() >= deadline)
 			break;
 	}
+	base->stats.turns_over_budget += task && !TAILQ_EMPTY(&base->tasks);
 }
 
 /* The same. What is left goes to the end of the next turn. */
@@ -156,6 +158,13 @@ static bool has_work(const struct evrdma_base *base)
 		!TAILQ_EMPTY(&base->ready_cqs);
 }
 
+static void count_turn(struct evrdma_base *base, uint64_t us)
+{
+	base->stats.turns++;
+	if (us > base->stats.longest_turn_us)
+		base->stats.longest_turn_us = us;
+}
+
 static void finish(struct evrdma_base *base);
 
 static bool can_finish(struct evrdma_base *base)
@@ -171,6 +180,7 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 {
 	static const struct timeval now = { 0, 0 };
 	struct evrdma_base *base = arg;
+	uint64_t start = evr_clock_now_us();
 
 	base->kicked = false;
 	base->in_turn = true;
@@ -179,6 +189,7 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 	run_posts(base);
 	evr_shutdown_look(base);
 	base->in_turn = false;
+	count_turn(base, evr_clock_now_us() - start);
 	if (has_work(base))
 		base->kicked = true;
 	/* By a timer, not by activation: every other event of the loop has its turn first. */

@@ -21,6 +21,7 @@
 #include "ev/pool.h"
 #include "ev/qp.h"
 #include "ev/srq.h"
+#include "ev/stats.h"
 #include "ev/task.h"
 #include "util/idmap.h"
 #include "util/ptrmap.h"
@@ -53,6 +54,9 @@ struct evrdma_base {
 	struct evr_pool_list pools;
 	struct evr_shared_list srqs;
 	struct evr_domain_list domains;
+
+	struct evrdma_base_stats stats;
+	struct evrdma_traffic_stats traffic;
 
 	struct event inbox_event;
 	int inbox_fd;

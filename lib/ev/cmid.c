@@ -146,6 +146,7 @@ static int read_event(struct evrdma_base *base)
 		event->status = -errno;
 	copy_event(&copy, event);
 	rdma_ack_cm_event(event);
+	base->stats.cm_events++;
 	dispatch(base, &copy.event);
 	return 0;
 }

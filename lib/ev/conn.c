@@ -1,6 +1,7 @@
 #include "ev/conn.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,6 +51,7 @@ void evr_conn_down(
 	evr_qp_reap(&conn->qp);
 	if (conn->state == EVR_CONN_DOWN)
 		return;
+	conn->obj.base->stats.connections_failed += event == EVRDMA_CONN_ERROR;
 	evr_obj_end(&conn->obj);
 	evr_conn_tell(conn, event, error);
 }
@@ -371,7 +373,27 @@ static void conn_free(struct evr_obj *obj)
 	evr_qp_fini(&conn->qp);
 	evr_source_fini(&conn->source);
 	evr_targets_fini(&conn->targets);
+	evr_slots_give(conn->slots);
+	obj->base->stats.connections--;
 	free(conn);
+}
+
+static void conn_dump(const struct evr_obj *obj, const struct evr_dump *to)
+{
+	const struct evrdma_conn *conn = evr_container_of(obj, struct evrdma_conn, obj);
+	char local[EVR_ADDR_TEXT_MAX], peer[EVR_ADDR_TEXT_MAX];
+	char what[2 * EVR_ADDR_TEXT_MAX + 16];
+
+	evr_addr_text(&conn->local_addr, local);
+	evr_addr_text(&conn->peer_addr, peer);
+	snprintf(what, sizeof(what), "connection %s %s", local, peer);
+	evr_dump_traffic(to, what, &conn->qp.traffic);
+}
+
+void evrdma_conn_get_stats_sized(
+	const struct evrdma_conn *conn, struct evrdma_traffic_stats *stats, size_t size)
+{
+	evr_options_store(stats, size, &conn->qp.traffic, sizeof(conn->qp.traffic));
 }
 
 static const struct evr_obj_class conn_class = {
@@ -381,6 +403,7 @@ static const struct evr_obj_class conn_class = {
 	.shutdown = conn_shutdown,
 	.closed = conn_closed,
 	.free = conn_free,
+	.dump = conn_dump,
 };
 
 /* --- the calls ------------------------------------------------------------------------------ */
@@ -474,6 +497,7 @@ struct evrdma_conn *evrdma_conn_new(
 		errno = -ret;
 		return NULL;
 	}
+	base->stats.connections++;
 	conn->cmid.owner = &conn->obj;
 	conn->cmid.ops = &evr_conn_cmid_ops;
 	evtimer_assign(&conn->deadline, base->event_base, on_deadline, conn);

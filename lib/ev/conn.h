@@ -18,6 +18,7 @@
 #include "ev/lookup.h"
 #include "ev/obj.h"
 #include "ev/qp.h"
+#include "ev/slots.h"
 #include "ev/source.h"
 #include "ev/target.h"
 
@@ -90,6 +91,7 @@ struct evrdma_conn {
 	struct evr_source source;
 	struct sockaddr_storage src;
 	struct evr_targets targets;
+	struct evr_slots *slots; /* of the listener, or NULL: one is ours */
 
 	uint8_t peer_responder_resources; /* of the request that is accepted */
 	uint8_t peer_initiator_depth;

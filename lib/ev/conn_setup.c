@@ -254,6 +254,8 @@ static void established(struct evrdma_conn *conn)
 	evr_conn_keep_addresses(conn);
 	evr_conn_start_alive(conn);
 	conn->state = EVR_CONN_UP;
+	conn->obj.base->stats.connections_accepted += conn->passive;
+	conn->obj.base->stats.connections_connected += !conn->passive;
 	conn->step = EVRDMA_STEP_TRANSFER;
 	if (conn->passive && evr_qp_is_iwarp(&conn->qp))
 		hold_sends(conn);
@@ -416,8 +418,9 @@ int evrdma_conn_accept(struct evrdma_conn *conn, struct evrdma_request *request)
 		return ret;
 	if (request->obj.base != conn->obj.base)
 		return -EXDEV;
-	if (request->obj.closing)
-		return -EPIPE;
+	ret = evr_request_check(request);
+	if (ret)
+		return ret;
 	if (request->cmid.cm->qp_type != IBV_QPT_RC)
 		return -EINVAL;
 	conn->passive = true;
@@ -426,8 +429,10 @@ int evrdma_conn_accept(struct evrdma_conn *conn, struct evrdma_request *request)
 	if (conn->options.ack_timeout < 0)
 		conn->options.ack_timeout = request->ack_timeout;
 	evr_conn_keep_peer_data(conn, request->private_data, request->private_data_len);
+	evr_qp_set_shared(&conn->qp, request->domain, request->srq);
+	conn->options.srq = conn->qp.config.srq;
 	evr_cmid_hand_over(&request->cmid, &conn->cmid);
-	evr_obj_close(&request->obj);
+	conn->slots = evr_request_accepted(request);
 	evr_conn_keep_addresses(conn);
 	start(conn, EVRDMA_STEP_ACCEPT);
 	go_on(conn, EVR_CONN_BIND_QP);

@@ -146,6 +146,8 @@ static int poll_batch(struct evr_cq *cq, int most)
 	int n = ibv_poll_cq(cq->cq, most < BATCH ? most : BATCH, wc);
 	int i;
 
+	cq->device->base->stats.polls++;
+	cq->device->base->stats.completions += n > 0 ? (uint64_t)n : 0;
 	cq->polling = true;
 	for (i = 0; i < n; i++)
 		dispatch(cq->device->base, &wc[i]);
@@ -187,6 +189,7 @@ static void service(struct evr_cq *cq)
 	budget = poll_until_empty(cq, budget);
 	if (budget && !cq->armed) {
 		cq->armed = !ibv_req_notify_cq(cq->cq, 0);
+		cq->device->base->stats.arms++;
 		budget = cq->armed ? poll_until_empty(cq, budget) : 0;
 	}
 	set_ready(cq, !budget);
@@ -215,6 +218,7 @@ void evr_cq_read_channel(struct evr_device *device)
 		struct evr_cq *cq = context;
 
 		cq->armed = false;
+		device->base->stats.cq_events++;
 		if (++cq->unacked >= ACK_BATCH)
 			ack(cq);
 		set_ready(cq, true);

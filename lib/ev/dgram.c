@@ -1,6 +1,7 @@
 #include "ev/dgram.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "ev/addr.h"
@@ -330,7 +331,23 @@ static void dgram_free(struct evr_obj *obj)
 	struct evrdma_dgram *dgram = evr_container_of(obj, struct evrdma_dgram, obj);
 
 	evr_qp_fini(&dgram->qp);
+	obj->base->stats.endpoints--;
 	free(dgram);
+}
+
+static void dgram_dump(const struct evr_obj *obj, const struct evr_dump *to)
+{
+	const struct evrdma_dgram *dgram = evr_container_of(obj, struct evrdma_dgram, obj);
+	char what[48];
+
+	snprintf(what, sizeof(what), "endpoint %u", (unsigned)evrdma_dgram_get_qp_num(dgram));
+	evr_dump_traffic(to, what, &dgram->qp.traffic);
+}
+
+void evrdma_dgram_get_stats_sized(
+	const struct evrdma_dgram *dgram, struct evrdma_traffic_stats *stats, size_t size)
+{
+	evr_options_store(stats, size, &dgram->qp.traffic, sizeof(dgram->qp.traffic));
 }
 
 static const struct evr_obj_class dgram_class = {
@@ -340,6 +357,7 @@ static const struct evr_obj_class dgram_class = {
 	.shutdown = dgram_shutdown,
 	.closed = dgram_closed,
 	.free = dgram_free,
+	.dump = dgram_dump,
 };
 
 /* --- the calls ------------------------------------------------------------------------------ */
@@ -415,7 +433,8 @@ struct evrdma_dgram *evrdma_dgram_new(
 	}
 	dgram->cmid.owner = &dgram->obj;
 	dgram->cmid.ops = &cmid_ops;
-	evr_ah_cache_init(&dgram->ahs);
+	evr_ah_cache_init(&dgram->ahs, base);
+	base->stats.endpoints++;
 	TAILQ_INIT(&dgram->groups);
 	TAILQ_INIT(&dgram->peers);
 	return dgram;

@@ -169,11 +169,12 @@ enum { MAX_ANSWER_DATA = 136 };
 static int check_request(const struct evrdma_dgram *dgram, const struct evrdma_request *request)
 {
 	const struct rdma_cm_id *asked = request->cmid.cm, *ours = dgram->cmid.cm;
+	int ret = evr_request_check(request);
 
 	if (dgram->state != EVR_DGRAM_UP)
 		return -ENOTCONN;
-	if (request->obj.closing)
-		return -EPIPE;
+	if (ret)
+		return ret;
 	if (asked->qp_type != IBV_QPT_UD)
 		return -EINVAL;
 	if (request->obj.base != dgram->obj.base || asked->verbs != ours->verbs ||
@@ -197,6 +198,6 @@ int evrdma_dgram_accept(
 	if (!ret && rdma_accept(request->cmid.cm, &param))
 		ret = -errno;
 	if (!ret)
-		evr_request_close(request);
+		evr_slots_give(evr_request_accepted(request));
 	return ret;
 }

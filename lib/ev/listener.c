@@ -1,29 +1,14 @@
-#include <errno.h>
-#include <stdlib.h>
+#include "ev/listener.h"
 
-#include <evrdma/listener.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "ev/addr.h"
 #include "ev/base.h"
 #include "ev/error.h"
-#include "ev/request.h"
+#include "ev/log.h"
 #include "util/options.h"
-
-/*
- * Listening from the start, until it is closed or its device is removed. A disabled listener keeps
- * the requests in a list.
- */
-struct evrdma_listener {
-	struct evr_obj obj;
-	struct evr_cmid cmid;
-	struct evrdma_listener_options options;
-	evrdma_listener_request_cb request_cb;
-	evrdma_listener_event_cb event_cb;
-	void *arg;
-	struct evr_request_list waiting;
-	bool disabled;
-	uint16_t port;
-};
 
 static const struct evrdma_listener_options default_options = {
 	.size = sizeof(struct evrdma_listener_options),
@@ -38,18 +23,106 @@ void evrdma_listener_options_init_sized(struct evrdma_listener_options *options,
 
 /* --- events --------------------------------------------------------------------------------- */
 
+/* Bounded by max_pending, which goes with it. */
+static unsigned pending_from(
+	const struct evrdma_listener *listener, const struct sockaddr_storage *peer)
+{
+	const struct evrdma_request *request;
+	unsigned n = 0;
+
+	TAILQ_FOREACH (request, &listener->pending, listener_link)
+		n += evr_addr_same_host(&request->peer_addr, peer);
+	return n;
+}
+
+/* Takes a slot, or gives the counter of the limit that is reached. */
+static uint64_t *take_slot(struct evrdma_listener *listener, const struct rdma_cm_event *event)
+{
+	const struct evrdma_listener_options *o = &listener->options;
+	struct sockaddr_storage peer;
+
+	if (o->max_pending && listener->stats.pending >= o->max_pending)
+		return &listener->stats.refused_pending;
+	evr_addr_copy(&peer, rdma_get_peer_addr(event->id));
+	if (o->max_pending_per_source &&
+		pending_from(listener, &peer) >= o->max_pending_per_source)
+		return &listener->stats.refused_source;
+	return evr_slots_take(listener->slots) ? NULL : &listener->stats.refused_connections;
+}
+
+/* Destroying the id rejects the peer. */
+static void refuse(struct evrdma_listener *listener, const struct rdma_cm_event *event)
+{
+	listener->obj.base->stats.requests_refused++;
+	rdma_destroy_id(event->id);
+}
+
+static void refuse_for_limit(struct evrdma_listener *listener, const struct rdma_cm_event *event)
+{
+	refuse(listener, event);
+	if (listener->limited)
+		return;
+	listener->limited = true;
+	evr_log(EVRDMA_LOG_MSG, "the listener on port %u has reached a limit", listener->port);
+	if (listener->event_cb)
+		listener->event_cb(listener, EVRDMA_LISTENER_LIMITED, NULL, listener->arg);
+}
+
+static void refuse_for_memory(struct evrdma_listener *listener, const struct rdma_cm_event *event)
+{
+	listener->stats.refused_no_memory++;
+	evr_log_failure("taking a connection request", ENOMEM);
+	evr_slots_give(listener->slots);
+	refuse(listener, event);
+}
+
+/* What the kernel does not pass on, the listener's options, goes with the request. */
+static void let_in(struct evrdma_listener *listener, struct evrdma_request *request)
+{
+	const struct evrdma_listener_options *o = &listener->options;
+
+	listener->limited = false;
+	listener->stats.pending++;
+	TAILQ_INSERT_TAIL(&listener->pending, request, listener_link);
+	request->listener = listener;
+	request->slots = listener->slots;
+	request->ack_timeout = o->ack_timeout;
+	request->domain = evr_domain_ref(o->domain);
+	request->srq = o->srq;
+	evr_srq_ref(o->srq);
+	request->timeout_ms = o->request_timeout_ms;
+	evr_request_start_timer(request);
+}
+
+void evr_listener_settled(struct evrdma_listener *listener, struct evrdma_request *request)
+{
+	listener->stats.pending--;
+	TAILQ_REMOVE(&listener->pending, request, listener_link);
+	request->listener = NULL;
+}
+
 static void on_request(struct evrdma_listener *listener, const struct rdma_cm_event *event)
 {
-	struct evrdma_request *request = NULL;
+	struct evrdma_request *request;
+	uint64_t *refused;
 
-	if (!listener->obj.ending)
-		request = evr_request_new(listener->obj.base, event);
-	if (!request) {
-		rdma_destroy_id(event->id); /* the peer is rejected */
+	if (listener->obj.ending) {
+		refuse(listener, event);
 		return;
 	}
-	/* The kernel does not pass the listener's own on. */
-	request->ack_timeout = listener->options.ack_timeout;
+	listener->stats.requests++;
+	refused = take_slot(listener, event);
+	if (refused) {
+		++*refused;
+		refuse_for_limit(listener, event);
+		return;
+	}
+	request = evr_request_new(listener->obj.base, event);
+	if (!request) {
+		refuse_for_memory(listener, event);
+		return;
+	}
+	let_in(listener, request);
 	if (!listener->disabled && TAILQ_EMPTY(&listener->waiting)) {
 		listener->request_cb(listener, request, listener->arg);
 		return;
@@ -143,7 +216,36 @@ static void listener_closed(struct evr_obj *obj)
 
 static void listener_free(struct evr_obj *obj)
 {
-	free(of_obj(obj));
+	struct evrdma_listener *listener = of_obj(obj);
+	struct evrdma_request *request;
+
+	TAILQ_FOREACH (request, &listener->pending, listener_link)
+		request->listener = NULL;
+	evr_slots_unref(listener->slots);
+	evr_domain_unref(listener->options.domain);
+	evr_srq_unref(listener->options.srq);
+	free(listener);
+}
+
+void evrdma_listener_get_stats_sized(
+	const struct evrdma_listener *listener, struct evrdma_listener_stats *stats, size_t size)
+{
+	struct evrdma_listener_stats now = listener->stats;
+
+	now.connections = atomic_load(&listener->slots->used);
+	evr_options_store(stats, size, &now, sizeof(now));
+}
+
+static void listener_dump(const struct evr_obj *obj, const struct evr_dump *to)
+{
+	const struct evrdma_listener *listener =
+		evr_container_of(obj, struct evrdma_listener, obj);
+	struct evrdma_listener_stats stats;
+	char what[24];
+
+	evrdma_listener_get_stats(listener, &stats);
+	snprintf(what, sizeof(what), "listener %u", listener->port);
+	evr_dump_listener(to, what, &stats);
 }
 
 static const struct evr_obj_class listener_class = {
@@ -152,6 +254,7 @@ static const struct evr_obj_class listener_class = {
 	.shutdown = listener_shutdown,
 	.closed = listener_closed,
 	.free = listener_free,
+	.dump = listener_dump,
 };
 
 /* --- the calls ------------------------------------------------------------------------------ */
@@ -167,15 +270,18 @@ static int set_options(struct evrdma_listener *listener)
 	return 0;
 }
 
-static int load_options(
-	struct evrdma_listener *listener, const struct evrdma_listener_options *options)
+static int load_options(struct evrdma_listener *listener, const struct evrdma_base *base,
+	const struct evrdma_listener_options *options)
 {
 	struct evrdma_listener_options *o = &listener->options;
 
 	*o = default_options;
 	if (evr_options_load(o, sizeof(*o), options))
 		return -EINVAL;
-	if (o->backlog < 0 || o->ack_timeout < -1 || o->ack_timeout > 31)
+	if (o->backlog < 0 || o->ack_timeout < -1 || o->ack_timeout > 31 ||
+		o->request_timeout_ms < 0)
+		return -EINVAL;
+	if ((o->domain && o->domain->base != base) || (o->srq && o->srq->base != base))
 		return -EINVAL;
 	switch (o->port_space) {
 	case RDMA_PS_TCP:
@@ -214,20 +320,28 @@ static int listen_on(struct evrdma_listener *listener, struct evrdma_base *base,
 static int init(struct evrdma_listener *listener, struct evrdma_base *base,
 	const struct sockaddr *addr, const struct evrdma_listener_options *options)
 {
-	int ret = addr ? load_options(listener, options) : -EINVAL;
+	int ret = addr ? load_options(listener, base, options) : -EINVAL;
 
 	if (ret)
 		return ret;
+	listener->slots = evr_slots_new(listener->options.max_connections);
+	if (!listener->slots)
+		return -ENOMEM;
 	listener->cmid.owner = &listener->obj;
 	listener->cmid.ops = &cmid_ops;
 	TAILQ_INIT(&listener->waiting);
+	TAILQ_INIT(&listener->pending);
 	ret = evr_obj_init(&listener->obj, base, &listener_class);
 	if (ret)
 		return ret;
 	ret = listen_on(listener, base, addr);
-	if (ret)
+	if (ret) {
 		evr_obj_leave(&listener->obj);
-	return ret;
+		return ret;
+	}
+	evr_domain_ref(listener->options.domain);
+	evr_srq_ref(listener->options.srq);
+	return 0;
 }
 
 struct evrdma_listener *evrdma_listener_new(struct evrdma_base *base, const struct sockaddr *addr,
@@ -243,6 +357,7 @@ struct evrdma_listener *evrdma_listener_new(struct evrdma_base *base, const stru
 	listener->arg = arg;
 	ret = request_cb ? init(listener, base, addr, options) : -EINVAL;
 	if (ret) {
+		evr_slots_unref(listener->slots);
 		free(listener);
 		errno = -ret;
 		return NULL;

@@ -16,7 +16,7 @@ libevr_ev_la_SOURCES = \
 	lib/ev/error.c lib/ev/error.h \
 	lib/ev/id.c \
 	lib/ev/inbox.c lib/ev/inbox.h \
-	lib/ev/listener.c \
+	lib/ev/listener.c lib/ev/listener.h \
 	lib/ev/log.c lib/ev/log.h \
 	lib/ev/lookup.c lib/ev/lookup.h \
 	lib/ev/mcast.c lib/ev/mcast.h \
@@ -33,6 +33,8 @@ libevr_ev_la_SOURCES = \
 	lib/ev/srq.c lib/ev/srq.h \
 	lib/ev/source.c lib/ev/source.h \
 	lib/ev/target.c lib/ev/target.h \
+	lib/ev/slots.c lib/ev/slots.h \
+	lib/ev/stats.c lib/ev/stats.h \
 	lib/ev/task.h \
 	lib/ev/work.c lib/ev/work.h
 libevr_ev_la_LIBADD = libevr_util.la

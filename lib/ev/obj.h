@@ -19,6 +19,7 @@
 #include "util/list.h"
 
 struct evrdma_base;
+struct evr_dump;
 struct evr_obj;
 
 struct evr_obj_class {
@@ -39,6 +40,8 @@ struct evr_obj_class {
 	/* Tells the user that the object is closed. */
 	void (*closed)(struct evr_obj *obj);
 	void (*free)(struct evr_obj *obj);
+	/* Tells what is counted of it. May be NULL. */
+	void (*dump)(const struct evr_obj *obj, const struct evr_dump *to);
 };
 
 struct evr_obj {

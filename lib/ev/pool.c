@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "ev/base.h"
+#include "util/options.h"
 
 enum {
 	ALIGNMENT = 64,
@@ -41,8 +42,8 @@ static size_t next_slab_bufs(const struct evrdma_pool *pool)
 
 	if (!n)
 		n = 1;
-	if (pool->max_bufs && n > pool->max_bufs - pool->bufs)
-		n = pool->max_bufs - pool->bufs;
+	if (pool->max_bufs && n > pool->max_bufs - pool->stats.bufs)
+		n = pool->max_bufs - pool->stats.bufs;
 	return n;
 }
 
@@ -64,7 +65,7 @@ static void carve(struct evrdma_pool *pool, struct evr_slab *slab, size_t n)
 		};
 		pool->free_list = buf;
 	}
-	pool->bufs += n;
+	pool->stats.bufs += n;
 }
 
 static int add_slab(struct evrdma_pool *pool)
@@ -89,6 +90,8 @@ static int add_slab(struct evrdma_pool *pool)
 	evr_region_init(&slab->region, memory, bytes, IBV_ACCESS_LOCAL_WRITE);
 	TAILQ_INSERT_TAIL(&pool->slabs, slab, link);
 	carve(pool, slab, n);
+	pool->stats.slabs++;
+	pool->stats.bytes += bytes;
 	return 0;
 }
 
@@ -134,7 +137,7 @@ static void free_if_unused(struct evrdma_pool *pool)
 {
 	struct evr_slab *slab;
 
-	if (pool->users || pool->bufs_out)
+	if (pool->users || pool->stats.bufs_out)
 		return;
 	while ((slab = TAILQ_FIRST(&pool->slabs)))
 		free_slab(slab);
@@ -210,9 +213,23 @@ static void unused(struct evrdma_buf *buf)
 
 	buf->next_free = pool->free_list;
 	pool->free_list = buf;
-	pool->bufs_out--;
+	pool->stats.bufs_out--;
 	wake_one(pool);
 	free_if_unused(pool);
+}
+
+static void count_get(struct evrdma_pool_stats *stats)
+{
+	stats->gets++;
+	stats->bufs_out++;
+	if (stats->bufs_out > stats->bufs_out_max)
+		stats->bufs_out_max = stats->bufs_out;
+}
+
+void evrdma_pool_get_stats_sized(
+	const struct evrdma_pool *pool, struct evrdma_pool_stats *stats, size_t size)
+{
+	evr_options_store(stats, size, &pool->stats, sizeof(pool->stats));
 }
 
 struct evrdma_buf *evrdma_pool_get(struct evrdma_pool *pool)
@@ -223,13 +240,14 @@ struct evrdma_buf *evrdma_pool_get(struct evrdma_pool *pool)
 	if (!pool->free_list) {
 		ret = add_slab(pool);
 		if (ret) {
+			pool->stats.get_errors++;
 			errno = -ret;
 			return NULL;
 		}
 	}
 	buf = pool->free_list;
 	pool->free_list = buf->next_free;
-	pool->bufs_out++;
 	buf->refs = 1;
+	count_get(&pool->stats);
 	return buf;
 }

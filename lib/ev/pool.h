@@ -10,6 +10,7 @@
 #include "util/list.h"
 
 #include <evrdma/buf.h>
+#include <evrdma/stats.h>
 
 struct evrdma_base;
 struct evr_slab;
@@ -32,8 +33,7 @@ struct evrdma_pool {
 	struct evrdma_buf *free_list;
 	size_t buf_size;
 	size_t max_bufs;
-	size_t bufs;
-	size_t bufs_out;
+	struct evrdma_pool_stats stats;
 	unsigned users; /* the owner, and every QP that receives into it */
 };
 

@@ -28,7 +28,10 @@ static void post(struct evr_task *task);
 
 static int post_recv(struct evr_recvq *recvq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	return ibv_post_recv(of_recvq(recvq)->qp, wr, bad);
+	struct evr_qp *qp = of_recvq(recvq);
+
+	EVR_QP_COUNT(qp, receive_chains, 1);
+	return ibv_post_recv(qp->qp, wr, bad);
 }
 
 static void recvq_unposted(struct evr_recvq *recvq)
@@ -91,6 +94,20 @@ void evr_qp_fini(struct evr_qp *qp)
 	evr_sends_fini(qp);
 	evr_srq_unref(qp->config.srq);
 	evr_domain_unref(qp->config.domain);
+}
+
+void evr_qp_set_shared(
+	struct evr_qp *qp, struct evrdma_domain *domain, struct evrdma_srq *srq)
+{
+	struct evr_qp_config *config = &qp->config;
+
+	if (!config->domain)
+		config->domain = evr_domain_ref(domain);
+	if (!srq || config->srq || config->recv_pool || qp->recvq.new_count)
+		return;
+	evr_srq_ref(srq);
+	config->srq = srq;
+	config->recv_depth = 0;
 }
 
 /* --- asynchronous events -------------------------------------------------------------------- */
@@ -377,6 +394,16 @@ static void set_message(struct evr_qp *qp, const struct ibv_wc *wc, struct evrdm
 	}
 }
 
+static void count_recv(struct evr_qp *qp, const struct evrdma_recv *recv)
+{
+	if (recv->err) {
+		EVR_QP_COUNT(qp, receive_errors, recv->err != ECANCELED);
+		return;
+	}
+	EVR_QP_COUNT(qp, messages_received, 1);
+	EVR_QP_COUNT(qp, bytes_received, recv->len);
+}
+
 void evr_qp_received(struct evr_qp *qp, struct evrdma_buf *buf, const struct ibv_wc *wc)
 {
 	struct evrdma_recv recv = {
@@ -389,6 +416,7 @@ void evr_qp_received(struct evr_qp *qp, struct evrdma_buf *buf, const struct ibv
 
 	if (!recv.err)
 		set_message(qp, wc, &recv);
+	count_recv(qp, &recv);
 	if (!recv.err || (!qp->config.recv_pool && !qp->srq))
 		qp->ops->received(qp, &recv);
 }
@@ -415,6 +443,8 @@ void evr_qp_report_status(struct evr_qp *qp, const struct ibv_wc *wc)
 		qp->ops->flushed(qp);
 		return;
 	}
+	EVR_QP_COUNT(qp, rnr_errors, wc->status == IBV_WC_RNR_RETRY_EXC_ERR);
+	EVR_QP_COUNT(qp, retry_errors, wc->status == IBV_WC_RETRY_EXC_ERR);
 	evr_error_from_wc(&error, wc->status);
 	qp->ops->failed(qp, &error);
 }

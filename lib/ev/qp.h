@@ -23,6 +23,7 @@
 
 #include <evrdma/conn.h>
 #include <evrdma/error.h>
+#include <evrdma/stats.h>
 
 struct evrdma_base;
 struct evrdma_domain;
@@ -120,15 +121,26 @@ struct evr_qp {
 	struct evr_recvq recvq;
 	struct evr_task post; /* at the end of a turn */
 
+	struct evrdma_traffic_stats traffic;
 	struct event drain_timer;
 	bool drain_over;
 	bool in_error;
 };
 
+/* Counts in the QP and in its base, whose header the caller has. */
+#define EVR_QP_COUNT(qp, what, n)                                                                  \
+	do {                                                                                       \
+		(qp)->traffic.what += (n);                                                         \
+		(qp)->base->traffic.what += (n);                                                   \
+	} while (0)
+
 int evr_qp_init(struct evr_qp *qp, struct evrdma_base *base, const struct evr_qp_config *config,
 	const struct evr_qp_ops *ops);
 /* Everything must be complete or cancelled. */
 void evr_qp_fini(struct evr_qp *qp);
+/* What it shares with others where it has nothing of its own; before it is bound. NULL is fine. */
+void evr_qp_set_shared(
+	struct evr_qp *qp, struct evrdma_domain *domain, struct evrdma_srq *srq);
 
 bool evr_qp_is_iwarp(const struct evr_qp *qp);
 

@@ -89,6 +89,7 @@ static int check(struct evr_qp *qp, const struct evr_send *send)
 {
 	if (!evr_qp_send_space(qp)) {
 		qp->want_writable = true;
+		EVR_QP_COUNT(qp, eagains, 1);
 		return -EAGAIN;
 	}
 	return check_opcode(qp, send->opcode);
@@ -110,12 +111,45 @@ static int set_sge(struct evr_qp *qp, const struct evrdma_seg *seg, struct ibv_s
 	return evr_buf_lkey(seg->buf, qp->pd, &sge->lkey);
 }
 
+static uint64_t bytes_of(const struct ibv_sge *sges, unsigned n)
+{
+	uint64_t bytes = 0;
+
+	while (n--)
+		bytes += sges[n].length;
+	return bytes;
+}
+
+static void count_taken(struct evr_qp *qp, enum ibv_wr_opcode opcode, uint64_t bytes)
+{
+	switch (opcode) {
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		EVR_QP_COUNT(qp, writes, 1);
+		EVR_QP_COUNT(qp, bytes_written, bytes);
+		break;
+	case IBV_WR_RDMA_READ:
+		EVR_QP_COUNT(qp, reads, 1);
+		EVR_QP_COUNT(qp, bytes_read, bytes);
+		break;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		EVR_QP_COUNT(qp, atomics, 1);
+		break;
+	default:
+		EVR_QP_COUNT(qp, sends, 1);
+		EVR_QP_COUNT(qp, bytes_sent, bytes);
+		break;
+	}
+}
+
 static void take(struct evr_qp *qp, const struct evr_send *send, unsigned n)
 {
 	struct evr_send *slot = send_at(qp, qp->send_head);
 
 	*slot = *send;
 	slot->seg_count = n;
+	count_taken(qp, send->opcode, bytes_of(sges_at(qp, qp->send_head), n));
 	slot->buf = n ? *bufs_at(qp, qp->send_head) : NULL;
 	qp->send_head++;
 	evr_base_queue_post(qp->base, &qp->post);
@@ -217,6 +251,7 @@ static int post_chain(struct evr_qp *qp, uint32_t n)
 		build(qp, qp->send_posted + i, &wrs[i], i + 1 == n);
 		wrs[i].next = i + 1 < n ? &wrs[i + 1] : NULL;
 	}
+	EVR_QP_COUNT(qp, send_chains, 1);
 	ret = ibv_post_send(qp->qp, wrs, &bad);
 	qp->send_posted += ret && bad ? (uint32_t)(bad - wrs) : n;
 	return -abs(ret);
@@ -246,6 +281,16 @@ int evr_sends_post(struct evr_qp *qp)
 
 /* --- out ------------------------------------------------------------------------------------ */
 
+static void count_ended(struct evr_qp *qp, const struct evrdma_error *error)
+{
+	if (!error)
+		EVR_QP_COUNT(qp, work_done, 1);
+	else if (error->err == ECANCELED)
+		EVR_QP_COUNT(qp, work_cancelled, 1);
+	else
+		EVR_QP_COUNT(qp, work_failed, 1);
+}
+
 static void end_send(struct evr_qp *qp, const struct evrdma_error *error)
 {
 	uint32_t position = qp->send_tail++;
@@ -257,6 +302,7 @@ static void end_send(struct evr_qp *qp, const struct evrdma_error *error)
 	 * one. */
 	for (i = 1; i < send.seg_count; i++)
 		evrdma_buf_unref(bufs[i]);
+	count_ended(qp, error);
 	qp->ops->sent(qp, &send, error);
 	evrdma_buf_unref(send.buf);
 }
@@ -275,6 +321,7 @@ static void tell_writable(struct evr_qp *qp)
 	if (!qp->want_writable || evr_qp_send_space(qp) < qp->config.low_water)
 		return;
 	qp->want_writable = false;
+	EVR_QP_COUNT(qp, writables, 1);
 	qp->ops->writable(qp);
 }
 

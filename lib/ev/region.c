@@ -3,8 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "ev/base.h"
 #include "ev/error.h"
-#include "ev/pd.h"
+#include "ev/log.h"
 
 void evr_region_init(struct evr_region *region, void *addr, size_t bytes, int access)
 {
@@ -14,9 +15,16 @@ void evr_region_init(struct evr_region *region, void *addr, size_t bytes, int ac
 	TAILQ_INIT(&region->mrs);
 }
 
+static struct evrdma_base_stats *stats_of(const struct evr_pd *pd)
+{
+	return &pd->device->base->stats;
+}
+
 static void drop(struct evr_region *region, struct evr_mr *mr)
 {
-	ibv_dereg_mr(mr->mr);
+	evr_log_failure("ibv_dereg_mr", ibv_dereg_mr(mr->mr));
+	stats_of(mr->pd)->registrations_now--;
+	stats_of(mr->pd)->bytes_pinned -= region->bytes;
 	TAILQ_REMOVE(&mr->pd->mrs, mr, pd_link);
 	TAILQ_REMOVE(&region->mrs, mr, region_link);
 	free(mr);
@@ -30,11 +38,34 @@ void evr_region_fini(struct evr_region *region)
 		drop(region, mr);
 }
 
+static int check_quota(const struct evr_region *region, const struct evr_pd *pd)
+{
+	const struct evrdma_base *base = pd->device->base;
+	uint64_t most = base->options.max_pinned_bytes, pinned = base->stats.bytes_pinned;
+
+	if (!most || (pinned <= most && region->bytes <= most - pinned))
+		return 0;
+	stats_of(pd)->quota_errors++;
+	return -EDQUOT;
+}
+
+static void count(struct evrdma_base_stats *stats, size_t bytes)
+{
+	stats->registrations++;
+	stats->registrations_now++;
+	stats->bytes_pinned += bytes;
+	if (stats->bytes_pinned > stats->bytes_pinned_max)
+		stats->bytes_pinned_max = stats->bytes_pinned;
+}
+
 static int add(struct evr_region *region, struct evr_pd *pd, struct evr_mr **added)
 {
-	struct evr_mr *mr = calloc(1, sizeof(*mr));
-	int ret;
+	struct evr_mr *mr;
+	int ret = check_quota(region, pd);
 
+	if (ret)
+		return ret;
+	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return -ENOMEM;
 	errno = 0;
@@ -44,6 +75,7 @@ static int add(struct evr_region *region, struct evr_pd *pd, struct evr_mr **add
 		free(mr);
 		return ret;
 	}
+	count(stats_of(pd), region->bytes);
 	mr->pd = pd;
 	mr->region = region;
 	TAILQ_INSERT_TAIL(&pd->mrs, mr, pd_link);

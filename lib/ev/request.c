@@ -6,6 +6,8 @@
 
 #include "ev/addr.h"
 #include "ev/base.h"
+#include "ev/listener.h"
+#include "ev/log.h"
 
 /* The kernel's limit for what travels with a reject. */
 enum { MAX_REJECT_DATA = 148 };
@@ -25,7 +27,39 @@ static void on_lost(struct evr_cmid *cmid, int err)
 
 static const struct evr_cmid_ops cmid_ops = { .event = on_event, .lost = on_lost };
 
-/* Destroying the id of a request rejects it. */
+/* Nobody has to answer it any more, or somebody of another base. */
+static void settle(struct evrdma_request *request)
+{
+	request->pending = false;
+	request->obj.base->stats.requests_pending--;
+	event_del(&request->timer);
+	if (request->listener)
+		evr_listener_settled(request->listener, request);
+}
+
+static void refuse(struct evrdma_request *request)
+{
+	if (!request->pending)
+		return;
+	request->obj.base->stats.requests_refused++;
+	settle(request);
+}
+
+static void request_down(struct evr_obj *obj)
+{
+	refuse(evr_container_of(obj, struct evrdma_request, obj));
+}
+
+/* It is late. Destroying its id rejects it; the rest is still the user's. */
+static void request_work(struct evr_obj *obj)
+{
+	struct evrdma_request *request = evr_container_of(obj, struct evrdma_request, obj);
+
+	evr_cmid_destroy(&request->cmid);
+	evr_slots_give(request->slots);
+	request->slots = NULL;
+}
+
 static int request_end(struct evr_obj *obj)
 {
 	struct evrdma_request *request = evr_container_of(obj, struct evrdma_request, obj);
@@ -51,20 +85,66 @@ static bool request_shutdown(struct evr_obj *obj)
 	return false;
 }
 
+static void drop_shared(struct evrdma_request *request)
+{
+	evr_domain_unref(request->domain);
+	evr_srq_unref(request->srq);
+	request->domain = NULL;
+	request->srq = NULL;
+}
+
+static void discard(struct evrdma_request *request)
+{
+	evr_slots_give(request->slots);
+	drop_shared(request);
+	free(request);
+}
+
 static void request_free(struct evr_obj *obj)
 {
 	struct evrdma_request *request = evr_container_of(obj, struct evrdma_request, obj);
 
 	stop_waiting(request);
-	free(request);
+	discard(request);
 }
 
 static const struct evr_obj_class request_class = {
+	.down = request_down,
+	.work = request_work,
 	.end = request_end,
 	.shutdown = request_shutdown,
 	.closed = request_closed,
 	.free = request_free,
 };
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct evrdma_request *request = arg;
+
+	evr_log(EVRDMA_LOG_DEBUG, "a request was not answered for %d ms", request->timeout_ms);
+	if (request->listener)
+		request->listener->stats.timed_out++;
+	refuse(request);
+	request->late = true;
+	if (request->waiting_on)
+		evr_request_close(request);
+	else
+		evr_obj_work(&request->obj);
+}
+
+/* On a base, for somebody to answer. */
+static void begin(struct evrdma_request *request, struct evrdma_base *base)
+{
+	evtimer_assign(&request->timer, base->event_base, on_timer, request);
+	request->pending = true;
+	base->stats.requests_pending++;
+}
+
+void evr_request_start_timer(struct evrdma_request *request)
+{
+	if (request->timeout_ms)
+		evr_base_add_timer(&request->timer, request->timeout_ms);
+}
 
 static void keep(struct evrdma_request *request, const struct rdma_cm_event *event)
 {
@@ -98,6 +178,7 @@ struct evrdma_request *evr_request_new(
 		return NULL;
 	}
 	keep(request, event);
+	begin(request, base);
 	return request;
 }
 
@@ -107,12 +188,42 @@ void evr_request_close(struct evrdma_request *request)
 	evr_obj_close(&request->obj);
 }
 
+int evr_request_check(const struct evrdma_request *request)
+{
+	if (request->obj.closing)
+		return -EPIPE;
+	return request->late ? -ETIMEDOUT : 0;
+}
+
+struct evr_slots *evr_request_accepted(struct evrdma_request *request)
+{
+	struct evr_slots *slots = request->slots;
+
+	request->slots = NULL;
+	request->obj.base->stats.requests_accepted++;
+	if (request->listener)
+		request->listener->stats.accepted++;
+	settle(request);
+	evr_request_close(request);
+	return slots;
+}
+
+/* It fails when the peer has gone: then there is nobody to tell. */
+static void reject(struct evrdma_request *request, const void *data, size_t len)
+{
+	rdma_reject(request->cmid.cm, data, (uint8_t)len);
+	request->obj.base->stats.requests_rejected++;
+	if (request->listener)
+		request->listener->stats.rejected++;
+	settle(request);
+}
+
 int evrdma_request_reject(struct evrdma_request *request, const void *data, size_t len)
 {
 	if (len > MAX_REJECT_DATA)
 		return -EINVAL;
-	/* It fails when the peer has gone: then there is nobody to tell. */
-	rdma_reject(request->cmid.cm, data, (uint8_t)len);
+	if (request->pending)
+		reject(request, data, len);
 	evr_request_close(request);
 	return 0;
 }
@@ -127,14 +238,16 @@ static void arrive(struct evrdma_base *base, struct evr_inbox_item *item)
 
 	if (evr_cmid_take(&request->cmid, base, cm)) {
 		rdma_destroy_id(cm);
-		free(request);
+		discard(request);
 		return;
 	}
 	if (evr_obj_init(&request->obj, base, &request_class)) {
 		evr_cmid_destroy(&request->cmid);
-		free(request);
+		discard(request);
 		return;
 	}
+	begin(request, base);
+	evr_request_start_timer(request);
 	request->cb(request, request->arg);
 }
 
@@ -146,6 +259,10 @@ static int depart(struct evrdma_base *base, struct evr_inbox_item *item)
 
 	if (base != request->from && rdma_migrate_id(cm, base->channel))
 		return -errno;
+	if (request->listener)
+		request->listener->stats.moved++;
+	settle(request);
+	drop_shared(request);
 	evr_cmid_release(&request->cmid);
 	request->cmid.cm = cm;
 	evr_obj_leave(&request->obj);
@@ -155,8 +272,10 @@ static int depart(struct evrdma_base *base, struct evr_inbox_item *item)
 int evrdma_request_move(struct evrdma_request *request, struct evrdma_base *base,
 	evrdma_request_cb cb, void *arg)
 {
-	if (request->obj.closing)
-		return -EPIPE;
+	int ret = evr_request_check(request);
+
+	if (ret)
+		return ret;
 	request->item.deliver = arrive;
 	request->from = request->obj.base;
 	request->cb = cb;
@@ -174,7 +293,7 @@ const void *evrdma_request_get_private_data(const struct evrdma_request *request
 
 struct rdma_cm_id *evrdma_request_get_cm_id(const struct evrdma_request *request)
 {
-	return request->cmid.cm;
+	return request->late ? NULL : request->cmid.cm;
 }
 
 const struct sockaddr *evrdma_request_get_peer_addr(const struct evrdma_request *request)

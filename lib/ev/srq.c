@@ -62,7 +62,10 @@ static struct evr_srq *of_recvq(struct evr_recvq *recvq)
 
 static int post_recv(struct evr_recvq *recvq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	return ibv_post_srq_recv(of_recvq(recvq)->srq, wr, bad);
+	struct evr_srq *srq = of_recvq(recvq);
+
+	srq->of->base->traffic.receive_chains++;
+	return ibv_post_srq_recv(srq->srq, wr, bad);
 }
 
 static void recvq_unposted(struct evr_recvq *recvq)

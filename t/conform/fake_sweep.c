@@ -26,7 +26,9 @@ struct run {
 	struct evrdma_conn *client;
 	struct evrdma_dgram *dgram;
 	struct evrdma_mcast *group;
+	struct evrdma_domain *domain;
 	bool server_closes, moves_request, shuts_down;
+	bool lends; /* the listener's buffers and domain are its connections' */
 	bool through;             /* all of it went well */
 	bool failed;              /* a call or a callback said that something did not */
 	unsigned made, closed;    /* objects */
@@ -153,8 +155,10 @@ static struct evrdma_conn *new_conn(struct run *r, struct evrdma_base *base)
 	struct evrdma_conn *conn;
 
 	evrdma_conn_options_init(&options);
-	options.srq = r->srq;
-	options.recv_pool = base == r->base && !r->srq ? r->pool : NULL;
+	options.srq = r->lends ? NULL : r->srq;
+	options.recv_pool = base == r->base && !options.srq ? r->pool : NULL;
+	if (r->lends && r->client)
+		options.recv_pool = NULL;
 	options.recv_depth = options.send_depth = 4;
 	options.connect_timeout_ms = 5000;
 	options.drain_timeout_ms = 20;
@@ -202,15 +206,28 @@ static void on_listener_event(struct evrdma_listener *listener, enum evrdma_list
 		r->closed++;
 }
 
+static void set_limits(struct run *r, struct evrdma_listener_options *options)
+{
+	evrdma_listener_options_init(options);
+	if (!r->lends)
+		return;
+	options->max_connections = options->max_pending = options->max_pending_per_source = 1;
+	options->request_timeout_ms = 5000;
+	options->domain = r->domain;
+	options->srq = r->srq;
+}
+
 static int start_connection(struct run *r)
 {
+	struct evrdma_listener_options options;
 	struct evrdma_listener *listener;
 
 	r->pool = r->pool ? r->pool : evrdma_pool_new(r->base, LEN, 0);
 	if (!r->pool)
 		return -1;
+	set_limits(r, &options);
 	listener = made(r, evrdma_listener_new(r->moves_request ? r->other : r->base,
-				   address(FAKE_ROCE_IP, 7471), NULL, on_request, r));
+				   address(FAKE_ROCE_IP, 7471), &options, on_request, r));
 	if (!listener)
 		return -1;
 	evrdma_listener_set_event_cb(listener, on_listener_event);
@@ -239,6 +256,15 @@ static int request_moves(struct run *r)
 		return -1;
 	r->bases++;
 	return start_connection(r);
+}
+
+static int listener_lends(struct run *r)
+{
+	r->lends = true;
+	r->pool = evrdma_pool_new(r->base, LEN, 0);
+	r->srq = r->pool ? evrdma_srq_new(r->base, r->pool, 8) : NULL;
+	r->domain = evrdma_domain_new(r->base);
+	return r->srq && r->domain ? start_connection(r) : -1;
 }
 
 static void on_low(struct evrdma_srq *srq, void *arg)
@@ -352,6 +378,7 @@ static const struct {
 	{ "client closes", client_closes },
 	{ "server closes", server_closes },
 	{ "request moves", request_moves },
+	{ "listener lends", listener_lends },
 	{ "base is shut down", base_is_shut_down },
 	{ "group", group_is_joined },
 };

@@ -9,6 +9,7 @@ EVR_CONFORM_SOURCES = \
 	t/conform/group.c \
 	t/conform/handover.c \
 	t/conform/id.c \
+	t/conform/limits.c \
 	t/conform/listener.c \
 	t/conform/member.c t/conform/member.h \
 	t/conform/name.c \
@@ -20,6 +21,7 @@ EVR_CONFORM_SOURCES = \
 	t/conform/share.c \
 	t/conform/shutdown.c \
 	t/conform/source.c \
+	t/conform/stats.c \
 	t/conform/transfer.c \
 	t/conform/work.c
 EVR_CONFORM_LIBS = libevr_util.la $(VERBS_LIBS) $(LIBEVENT_LIBS) $(CHECK_LIBS)

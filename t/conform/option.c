@@ -166,6 +166,27 @@ START_TEST(values_out_of_range_for_a_base_are_refused)
 }
 END_TEST
 
+#define REFUSED_LISTENER(w, field, value)                                                          \
+	do {                                                                                       \
+		struct evrdma_listener_options o;                                                  \
+		evrdma_listener_options_init(&o);                                                  \
+		o.field = (value);                                                                 \
+		ck_assert_msg(try_listener((w), &o) == EINVAL, #field " = " #value " was taken");  \
+	} while (0)
+
+START_TEST(values_out_of_range_for_a_listener_are_refused)
+{
+	struct world *w = world_new();
+
+	REFUSED_LISTENER(w, backlog, -1);
+	REFUSED_LISTENER(w, port_space, 0);
+	REFUSED_LISTENER(w, ack_timeout, 32);
+	REFUSED_LISTENER(w, ack_timeout, -2);
+	REFUSED_LISTENER(w, request_timeout_ms, -1);
+	world_free(w);
+}
+END_TEST
+
 #define REFUSED_DGRAM(w, field, value)                                                             \
 	do {                                                                                       \
 		struct evrdma_dgram_options o;                                                     \
@@ -258,6 +279,7 @@ TCase *option_case(void)
 	tcase_add_test(tc, options_of_an_older_program_get_the_defaults_for_the_rest);
 	tcase_add_test(tc, values_out_of_range_for_a_base_are_refused);
 	tcase_add_test(tc, values_out_of_range_for_a_connection_are_refused);
+	tcase_add_test(tc, values_out_of_range_for_a_listener_are_refused);
 	tcase_add_test(tc, values_out_of_range_for_an_endpoint_are_refused);
 	tcase_add_test(tc, an_errors_text_says_what_was_done_and_why_it_failed);
 	tcase_add_test(tc, an_errors_text_is_cut_to_fit);

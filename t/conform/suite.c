@@ -20,6 +20,8 @@ static TCase *(*const cases[])(void) = {
 	name_case,
 	id_case,
 	group_case,
+	stats_case,
+	limits_case,
 };
 
 int run_suite(const char *name, TCase *(*const more[])(void), size_t n)

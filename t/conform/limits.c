@@ -1,0 +1,482 @@
+/* What a server that faces strangers sets: how many, how long, how much, and what they share. */
+#include "conform/suite.h"
+#include "conform/world.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { MANY = 8 };
+
+/* What happened to a listener with limits. */
+struct gate {
+	struct evrdma_request *requests[MANY]; /* those that were kept */
+	unsigned kept, limited, refused, ended;
+	bool accept;
+};
+
+static void on_request(
+	struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
+{
+	struct world *w = arg;
+	struct gate *gate = w->tag;
+
+	if (gate->accept)
+		side_accept(world_side_new(w, false), request);
+	else
+		gate->requests[gate->kept++] = request;
+}
+
+static void on_listener_event(struct evrdma_listener *listener, enum evrdma_listener_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	struct world *w = arg;
+
+	ck_assert_ptr_null(error);
+	((struct gate *)w->tag)->limited += event == EVRDMA_LISTENER_LIMITED;
+}
+
+static void on_conn_event(
+	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+	struct gate *gate = side->world->tag;
+
+	if (event == EVRDMA_CONN_ERROR && error->err == ECONNREFUSED)
+		gate->refused++;
+	gate->ended += event == EVRDMA_CONN_ERROR || event == EVRDMA_CONN_DISCONNECTED;
+	side_close_if_down(side, event);
+}
+
+static struct world *world_with_gate(
+	struct gate *gate, const struct evrdma_listener_options *options)
+{
+	struct world *w = world_new();
+	struct sockaddr_in sin;
+
+	w->tag = gate;
+	w->on_event = on_conn_event;
+	world_address(&sin, place.ip, 0);
+	w->listener = evrdma_listener_new(
+		w->base, (struct sockaddr *)&sin, options, on_request, w);
+	ck_assert_msg(w->listener, "listen: %s", strerror(errno));
+	evrdma_listener_set_event_cb(w->listener, on_listener_event);
+	return w;
+}
+
+static struct evrdma_listener_stats stats_of(struct world *w)
+{
+	struct evrdma_listener_stats stats;
+
+	evrdma_listener_get_stats(w->listener, &stats);
+	return stats;
+}
+
+static bool one_is_refused(struct world *w)
+{
+	return ((struct gate *)w->tag)->refused == 1;
+}
+
+static bool two_are_refused(struct world *w)
+{
+	return ((struct gate *)w->tag)->refused == 2;
+}
+
+static bool one_is_kept(struct world *w)
+{
+	return ((struct gate *)w->tag)->kept == 1;
+}
+
+static bool two_are_kept(struct world *w)
+{
+	return ((struct gate *)w->tag)->kept == 2;
+}
+
+static bool two_are_up(struct world *w)
+{
+	return w->established == 2;
+}
+
+static bool four_are_up(struct world *w)
+{
+	return w->established == 4;
+}
+
+/* --- how many ------------------------------------------------------------------------------- */
+
+START_TEST(a_listener_has_no_more_connections_than_it_may)
+{
+	struct gate gate = { .accept = true };
+	struct evrdma_listener_options options;
+	struct world *w;
+
+	evrdma_listener_options_init(&options);
+	options.max_connections = 1;
+	w = world_with_gate(&gate, &options);
+	world_connect(w);
+	world_run_until(w, two_are_up, 20000);
+	ck_assert_uint_eq(stats_of(w).connections, 1);
+	world_connect(w);
+	world_connect(w);
+	world_run_until(w, two_are_refused, 20000);
+	ck_assert_uint_eq(gate.limited, 1);
+	ck_assert_uint_eq(stats_of(w).refused_connections, 2);
+	ck_assert_uint_eq(w->established, 2);
+	evrdma_conn_close(w->server->conn);
+	world_run_until(w, world_none_live, 20000);
+	ck_assert_uint_eq(stats_of(w).connections, 0);
+	world_connect(w);
+	world_run_until(w, four_are_up, 20000);
+	world_connect(w);
+	gate.refused = 0;
+	world_run_until(w, one_is_refused, 20000);
+	ck_assert_uint_eq(gate.limited, 2);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_listener_has_no_more_pending_requests_than_it_may)
+{
+	struct gate gate = { 0 };
+	struct evrdma_listener_options options;
+	struct world *w;
+
+	evrdma_listener_options_init(&options);
+	options.max_pending = 1;
+	w = world_with_gate(&gate, &options);
+	world_connect(w);
+	world_run_until(w, one_is_kept, 20000);
+	world_connect(w);
+	world_run_until(w, one_is_refused, 20000);
+	ck_assert_uint_eq(stats_of(w).refused_pending, 1);
+	ck_assert_uint_eq(stats_of(w).pending, 1);
+	ck_assert_int_eq(evrdma_request_reject(gate.requests[0], NULL, 0), 0);
+	ck_assert_uint_eq(stats_of(w).pending, 0);
+	ck_assert_uint_eq(stats_of(w).rejected, 1);
+	world_connect(w);
+	world_run_until(w, two_are_kept, 20000);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(one_source_has_no_more_pending_requests_than_it_may)
+{
+	struct gate gate = { 0 };
+	struct evrdma_listener_options options;
+	struct world *w;
+
+	evrdma_listener_options_init(&options);
+	options.max_pending_per_source = 2;
+	w = world_with_gate(&gate, &options);
+	evrdma_listener_disable(w->listener);
+	world_connect(w);
+	world_connect(w);
+	world_connect(w);
+	world_run_until(w, one_is_refused, 20000);
+	ck_assert_uint_eq(stats_of(w).refused_source, 1);
+	ck_assert_uint_eq(stats_of(w).pending, 2);
+	evrdma_listener_enable(w->listener);
+	world_run_until(w, two_are_kept, 20000);
+	ck_assert_uint_eq(stats_of(w).pending, 2);
+	world_free(w);
+}
+END_TEST
+
+static void take_over(struct evrdma_request *request, void *arg)
+{
+	struct world *w = arg;
+	struct gate *gate = w->tag;
+
+	gate->requests[gate->kept++] = request;
+}
+
+START_TEST(a_request_that_moves_keeps_its_place_among_the_connections)
+{
+	struct gate gate = { 0 };
+	struct evrdma_listener_options options;
+	struct world *w;
+
+	evrdma_listener_options_init(&options);
+	options.max_connections = 1;
+	w = world_with_gate(&gate, &options);
+	world_add_other(w);
+	world_connect(w);
+	world_run_until(w, one_is_kept, 20000);
+	ck_assert_int_eq(evrdma_request_move(gate.requests[0], w->other, take_over, w), 0);
+	world_run_until(w, two_are_kept, 20000);
+	ck_assert_uint_eq(stats_of(w).pending, 0);
+	ck_assert_uint_eq(stats_of(w).moved, 1);
+	ck_assert_uint_eq(stats_of(w).connections, 1);
+	world_connect(w);
+	world_run_until(w, one_is_refused, 20000);
+	side_accept(world_side_new_on(w, w->other, false), gate.requests[1]);
+	world_run_until(w, two_are_up, 20000);
+	ck_assert_uint_eq(stats_of(w).connections, 1);
+	world_close_other(w);
+	ck_assert_uint_eq(stats_of(w).connections, 0);
+	world_free(w);
+}
+END_TEST
+
+/* --- how long ------------------------------------------------------------------------------- */
+
+START_TEST(a_request_that_nobody_answers_is_rejected)
+{
+	struct gate gate = { 0 };
+	struct evrdma_listener_options options;
+	struct side *server;
+	struct world *w;
+
+	evrdma_listener_options_init(&options);
+	options.request_timeout_ms = 50;
+	w = world_with_gate(&gate, &options);
+	world_connect(w);
+	world_run_until(w, one_is_refused, 20000);
+	ck_assert_uint_eq(gate.kept, 1);
+	ck_assert_uint_eq(stats_of(w).timed_out, 1);
+	ck_assert_uint_eq(stats_of(w).pending, 0);
+	ck_assert_uint_eq(stats_of(w).connections, 0);
+	/* It is still there for whoever has it. */
+	ck_assert_ptr_null(evrdma_request_get_cm_id(gate.requests[0]));
+	world_add_other(w);
+	ck_assert_int_eq(
+		evrdma_request_move(gate.requests[0], w->other, take_over, w), -ETIMEDOUT);
+	server = world_side_new(w, false);
+	ck_assert_int_eq(evrdma_conn_accept(server->conn, gate.requests[0]), -ETIMEDOUT);
+	evrdma_conn_close(server->conn);
+	ck_assert_int_eq(evrdma_request_reject(gate.requests[0], NULL, 0), 0);
+	ck_assert_uint_eq(stats_of(w).rejected, 0);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_request_that_waits_for_too_long_is_never_seen)
+{
+	struct gate gate = { 0 };
+	struct evrdma_listener_options options;
+	struct world *w;
+
+	evrdma_listener_options_init(&options);
+	options.request_timeout_ms = 50;
+	w = world_with_gate(&gate, &options);
+	evrdma_listener_disable(w->listener);
+	world_connect(w);
+	world_run_until(w, one_is_refused, 20000);
+	evrdma_listener_enable(w->listener);
+	world_add_other(w);
+	world_close_other(w); /* some turns */
+	ck_assert_uint_eq(gate.kept, 0);
+	ck_assert_uint_eq(stats_of(w).timed_out, 1);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_request_that_was_answered_is_not_late)
+{
+	struct gate gate = { .accept = true };
+	struct evrdma_listener_options options;
+	struct world *w;
+
+	evrdma_listener_options_init(&options);
+	options.request_timeout_ms = 1;
+	w = world_with_gate(&gate, &options);
+	world_connect(w);
+	world_run_until(w, two_are_up, 20000);
+	world_add_other(w);
+	world_close_other(w); /* some turns */
+	ck_assert_uint_eq(stats_of(w).timed_out, 0);
+	ck_assert_uint_eq(gate.ended, 0);
+	world_free(w);
+}
+END_TEST
+
+/* --- how much ------------------------------------------------------------------------------- */
+
+static bool one_ended(struct world *w)
+{
+	return ((struct gate *)w->tag)->ended;
+}
+
+START_TEST(a_base_registers_no_more_memory_than_it_may)
+{
+	struct gate gate = { .accept = true };
+	struct evrdma_base_options options;
+	struct evrdma_base_stats stats;
+	struct world *w = world_new();
+
+	evrdma_base_options_init(&options);
+	options.max_pinned_bytes = 4096;
+	world_replace_base(w, &options);
+	w->tag = &gate;
+	w->on_event = on_conn_event;
+	world_listen(w);
+	world_connect(w); /* its pool's slabs are larger */
+	world_run_until(w, one_ended, 20000);
+	ck_assert_ptr_nonnull(strstr(w->last_error, "max_pinned_bytes"));
+	evrdma_base_get_stats(w->base, &stats);
+	ck_assert_uint_ge(stats.quota_errors, 1);
+	ck_assert_uint_eq(stats.registrations, 0);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_call_that_needs_more_memory_than_is_left_says_so)
+{
+	static unsigned char memory[1024 * 1024];
+	struct evrdma_base_options options;
+	struct evrdma_base_stats stats;
+	struct world *w = world_new();
+	struct evrdma_buf *buf = evrdma_buf_new_reference(
+		memory, sizeof(memory), EVRDMA_BUF_OPT_REMOTE_READ, NULL, NULL);
+	struct evrdma_remote remote;
+
+	evrdma_base_options_init(&options);
+	options.max_pinned_bytes = sizeof(memory);
+	world_replace_base(w, &options);
+	world_connect_pair(w);
+	ck_assert_int_eq(side_send_buf(w->client, buf, sizeof(memory)), -EDQUOT);
+	ck_assert_int_eq(evrdma_conn_expose(w->client->conn, buf, &remote), -EDQUOT);
+	evrdma_base_get_stats(w->base, &stats);
+	ck_assert_uint_eq(stats.quota_errors, 2);
+	ck_assert_uint_le(stats.bytes_pinned_max, sizeof(memory));
+	evrdma_buf_unref(buf);
+	world_free(w);
+}
+END_TEST
+
+/* --- what they share ------------------------------------------------------------------------ */
+
+START_TEST(connections_take_their_listeners_domain)
+{
+	struct gate gate = { .accept = true };
+	struct evrdma_listener_options options;
+	struct world *w = world_new();
+	struct evrdma_domain *domain = evrdma_domain_new(w->base);
+	struct sockaddr_in sin;
+
+	evrdma_listener_options_init(&options);
+	options.domain = domain;
+	w->tag = &gate;
+	w->on_event = on_conn_event;
+	world_address(&sin, place.ip, 0);
+	w->listener = evrdma_listener_new(
+		w->base, (struct sockaddr *)&sin, &options, on_request, w);
+	evrdma_domain_free(domain);
+	world_connect(w);
+	world_run_until(w, two_are_up, 20000);
+	ck_assert_ptr_ne(evrdma_conn_get_cm_id(w->server->conn)->qp->pd,
+		evrdma_conn_get_cm_id(w->client->conn)->qp->pd);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(connections_take_their_listeners_shared_queue)
+{
+	struct gate gate = { .accept = true };
+	struct evrdma_listener_options options;
+	struct world *w = world_new();
+	struct evrdma_pool *pool = evrdma_pool_new(w->base, 64, 0);
+	struct evrdma_srq *srq = evrdma_srq_new(w->base, pool, 8);
+	struct evrdma_buf *buf = evrdma_pool_get(pool);
+	struct sockaddr_in sin;
+
+	evrdma_listener_options_init(&options);
+	options.srq = srq;
+	w->tag = &gate;
+	w->on_event = on_conn_event;
+	w->options.recv_pool = NULL;
+	world_address(&sin, place.ip, 0);
+	w->listener = evrdma_listener_new(
+		w->base, (struct sockaddr *)&sin, &options, on_request, w);
+	world_connect(w);
+	world_run_until(w, two_are_up, 20000);
+	ck_assert_ptr_nonnull(evrdma_conn_get_cm_id(w->server->conn)->qp->srq);
+	ck_assert_ptr_null(evrdma_conn_get_cm_id(w->client->conn)->qp->srq);
+	ck_assert_int_eq(evrdma_conn_recv(w->server->conn, buf), -EINVAL);
+	evrdma_buf_unref(buf);
+	evrdma_srq_free(srq);
+	evrdma_pool_free(pool);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(what_is_of_another_base_is_refused)
+{
+	struct evrdma_listener_options options;
+	struct world *w = world_new();
+	struct evrdma_domain *domain;
+	struct sockaddr_in sin;
+
+	world_add_other(w);
+	domain = evrdma_domain_new(w->other);
+	world_address(&sin, place.ip, 0);
+	evrdma_listener_options_init(&options);
+	options.domain = domain;
+	ck_assert_ptr_null(evrdma_listener_new(
+		w->base, (struct sockaddr *)&sin, &options, on_request, w));
+	ck_assert_int_eq(errno, EINVAL);
+	evrdma_domain_free(domain);
+	world_free(w);
+}
+END_TEST
+
+/* --- the limits of the process -------------------------------------------------------------- */
+
+START_TEST(the_limit_of_open_files_is_named)
+{
+	struct evrdma_error error = { .err = EMFILE, .step = EVRDMA_STEP_DEVICE, .cm_event = -1 };
+	char text[EVRDMA_ERROR_TEXT_MAX], wanted[64];
+	struct rlimit limit;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	snprintf(wanted, sizeof(wanted), "(the limit of open files is %llu)",
+		(unsigned long long)limit.rlim_cur);
+	ck_assert_ptr_nonnull(
+		strstr(evrdma_error_text(&error, text, sizeof(text)), wanted));
+}
+END_TEST
+
+/* A process without rights: whoever may lock what he likes has no limit to name. */
+START_TEST(the_limit_of_locked_memory_is_named_to_those_it_binds)
+{
+	struct evrdma_error error = { .err = ENOMEM, .step = EVRDMA_STEP_DEVICE, .cm_event = -1 };
+	char text[EVRDMA_ERROR_TEXT_MAX];
+	struct rlimit limit = { 65536, 65536 };
+
+	ck_assert_int_eq(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+	if (!geteuid()) {
+		ck_assert_ptr_null(strstr(evrdma_error_text(&error, text, sizeof(text)), "limit"));
+		ck_assert_int_eq(seteuid(65534), 0);
+	}
+	ck_assert_ptr_nonnull(strstr(evrdma_error_text(&error, text, sizeof(text)),
+		"(the limit of locked memory is 64 KiB)"));
+	error.step = EVRDMA_STEP_CONNECT;
+	ck_assert_ptr_null(strstr(evrdma_error_text(&error, text, sizeof(text)), "limit"));
+}
+END_TEST
+
+TCase *limits_case(void)
+{
+	TCase *tc = tcase_create("limits");
+
+	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, a_listener_has_no_more_connections_than_it_may);
+	tcase_add_test(tc, a_listener_has_no_more_pending_requests_than_it_may);
+	tcase_add_test(tc, one_source_has_no_more_pending_requests_than_it_may);
+	tcase_add_test(tc, a_request_that_moves_keeps_its_place_among_the_connections);
+	tcase_add_test(tc, a_request_that_nobody_answers_is_rejected);
+	tcase_add_test(tc, a_request_that_waits_for_too_long_is_never_seen);
+	tcase_add_test(tc, a_request_that_was_answered_is_not_late);
+	tcase_add_test(tc, a_base_registers_no_more_memory_than_it_may);
+	tcase_add_test(tc, a_call_that_needs_more_memory_than_is_left_says_so);
+	tcase_add_test(tc, connections_take_their_listeners_domain);
+	tcase_add_test(tc, connections_take_their_listeners_shared_queue);
+	tcase_add_test(tc, what_is_of_another_base_is_refused);
+	tcase_add_test(tc, the_limit_of_open_files_is_named);
+	tcase_add_test(tc, the_limit_of_locked_memory_is_named_to_those_it_binds);
+	return tc;
+}
