@@ -30,6 +30,44 @@ struct evrdma_buf;
  */
 struct evrdma_pool *evrdma_pool_new(struct evrdma_base *base, size_t buf_size, size_t max_bufs);
 
+/* Flags of a pool. */
+#define EVRDMA_POOL_OPT_HUGE_PAGES 0x1u      /* slabs on huge pages of 2 MiB, as far as there are
+                                                any; otherwise on plain ones */
+#define EVRDMA_POOL_OPT_HUGE_PAGES_ONLY 0x2u /* on huge pages, or not at all: ENOMEM */
+
+/* How a pool is made. Fill it with evrdma_pool_options_init(); it grows at its end only. */
+struct evrdma_pool_options {
+	size_t size;       /* set by evrdma_pool_options_init() */
+	size_t max_bufs;   /* 0: no limit */
+	size_t min_bufs;   /* 0: so many buffers get their memory at once, and keep it; no more than
+	                      max_bufs when that is set */
+	size_t alignment;  /* 64: of each buffer; a power of two, 8 to 4096 */
+	size_t slab_bytes; /* 262144: memory taken at a time, and registered as one; as many buffers
+	                      as fit, at least one; 4096 to 1 GiB, made up to whole pages */
+	unsigned flags;    /* EVRDMA_POOL_OPT_* */
+};
+
+void evrdma_pool_options_init_sized(struct evrdma_pool_options *options, size_t size);
+
+/* Fills the options with their defaults. Any thread. Since 0.1. */
+#define evrdma_pool_options_init(options)                                                          \
+	evrdma_pool_options_init_sized((options), sizeof(*(options)))
+
+/*
+ * The same as evrdma_pool_new(), with options, which may be NULL for the defaults and are not kept.
+ * Returns NULL and sets errno: EINVAL (also a value of the options that is out of range), ENOMEM
+ * (also: no huge pages where there must be). Since 0.1.
+ */
+struct evrdma_pool *evrdma_pool_new_with_options(
+	struct evrdma_base *base, size_t buf_size, const struct evrdma_pool_options *options);
+
+/*
+ * Gives the system back what is free: all slabs of which nobody has a buffer, but those that
+ * min_bufs needs. What they had registered is ended, which is slow. Returns how many bytes it was.
+ * Since 0.1.
+ */
+size_t evrdma_pool_trim(struct evrdma_pool *pool);
+
 /*
  * Gives the pool up. Its memory goes when the last buffer is back, and the last connection that
  * receives into it is closed. Pools still there when the base is closed are given up with it;

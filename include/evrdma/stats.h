@@ -96,6 +96,7 @@ struct evrdma_pool_stats {
 	uint64_t gets;         /* buffers taken out, by the program or the library */
 	uint64_t get_errors;   /* times that there was none */
 	uint64_t slabs;        /* now: pieces of memory that they are carved from */
+	uint64_t slabs_huge;   /* now: those on huge pages */
 	uint64_t bytes;        /* now: bytes of all slabs */
 };
 

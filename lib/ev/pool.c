@@ -7,19 +7,38 @@
 #include <unistd.h>
 
 #include "ev/base.h"
+#include "ev/log.h"
 #include "util/options.h"
 
+/* The size goes to mmap() as a power of two, in the flags' upper bits. */
 enum {
-	ALIGNMENT = 64,
-	SLAB_BYTES = 256 * 1024,
+	HUGE_PAGE_BITS = 21,
+	HUGE_PAGE = 1 << HUGE_PAGE_BITS,
+	HUGE_PAGE_FLAGS = MAP_HUGETLB | HUGE_PAGE_BITS << 26,
 };
 
 static const size_t largest_buf = (size_t)1 << 30;
+static const size_t largest_slab = (size_t)1 << 30;
+
+static const struct evrdma_pool_options default_options = {
+	.size = sizeof(struct evrdma_pool_options),
+	.alignment = 64,
+	.slab_bytes = 256 * 1024,
+};
+
+void evrdma_pool_options_init_sized(struct evrdma_pool_options *options, size_t size)
+{
+	evr_options_store(options, size, &default_options, sizeof(default_options));
+}
 
 struct evr_slab {
 	TAILQ_ENTRY(evr_slab) link;
 	struct evrdma_pool *pool;
 	struct evr_region region;
+	bool huge;
+	size_t count;
+	size_t free; /* while the pool is trimmed: of its buffers */
+	bool going;
 	struct evrdma_buf bufs[];
 };
 
@@ -32,18 +51,19 @@ static size_t round_up(size_t n, size_t unit)
 
 static size_t stride(const struct evrdma_pool *pool)
 {
-	return round_up(pool->buf_size, ALIGNMENT);
+	return round_up(pool->buf_size, pool->options.alignment);
 }
 
 /* How many buffers the next slab has: 0 when the pool may not grow. */
 static size_t next_slab_bufs(const struct evrdma_pool *pool)
 {
-	size_t n = SLAB_BYTES / stride(pool);
+	size_t n = pool->options.slab_bytes / stride(pool);
+	size_t most = pool->options.max_bufs;
 
 	if (!n)
 		n = 1;
-	if (pool->max_bufs && n > pool->max_bufs - pool->stats.bufs)
-		n = pool->max_bufs - pool->stats.bufs;
+	if (most && n > most - pool->stats.bufs)
+		n = most - pool->stats.bufs;
 	return n;
 }
 
@@ -68,10 +88,41 @@ static void carve(struct evrdma_pool *pool, struct evr_slab *slab, size_t n)
 	pool->stats.bufs += n;
 }
 
+static void *map(size_t bytes, int flags)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* Its length is made up to whole pages. NULL when there is no memory of the kind that is wanted. */
+static void *map_slab(const struct evrdma_pool *pool, size_t *bytes, bool *huge)
+{
+	unsigned flags = pool->options.flags;
+	size_t huge_bytes = round_up(*bytes, HUGE_PAGE);
+	void *memory = NULL;
+
+	*huge = false;
+	if (flags)
+		memory = map(huge_bytes, HUGE_PAGE_FLAGS);
+	if (memory) {
+		*huge = true;
+		*bytes = huge_bytes;
+		return memory;
+	}
+	if (flags & EVRDMA_POOL_OPT_HUGE_PAGES_ONLY)
+		return NULL;
+	if (flags)
+		evr_log(EVRDMA_LOG_MSG, "no huge pages for %zu bytes of a pool", huge_bytes);
+	*bytes = round_up(*bytes, (size_t)sysconf(_SC_PAGESIZE));
+	return map(*bytes, 0);
+}
+
 static int add_slab(struct evrdma_pool *pool)
 {
 	size_t n = next_slab_bufs(pool);
-	size_t bytes = round_up(n * stride(pool), (size_t)sysconf(_SC_PAGESIZE));
+	size_t bytes = n * stride(pool);
 	struct evr_slab *slab;
 	void *memory;
 
@@ -80,23 +131,30 @@ static int add_slab(struct evrdma_pool *pool)
 	slab = malloc(sizeof(*slab) + n * sizeof(slab->bufs[0]));
 	if (!slab)
 		return -ENOMEM;
-	memory = mmap(
-		NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (memory == MAP_FAILED) {
+	memory = map_slab(pool, &bytes, &slab->huge);
+	if (!memory) {
 		free(slab);
 		return -ENOMEM;
 	}
 	slab->pool = pool;
+	slab->count = n;
 	evr_region_init(&slab->region, memory, bytes, IBV_ACCESS_LOCAL_WRITE);
 	TAILQ_INSERT_TAIL(&pool->slabs, slab, link);
 	carve(pool, slab, n);
 	pool->stats.slabs++;
+	pool->stats.slabs_huge += slab->huge;
 	pool->stats.bytes += bytes;
 	return 0;
 }
 
 static void free_slab(struct evr_slab *slab)
 {
+	struct evrdma_pool_stats *stats = &slab->pool->stats;
+
+	stats->slabs--;
+	stats->slabs_huge -= slab->huge;
+	stats->bytes -= slab->region.bytes;
+	stats->bufs -= slab->count;
 	evr_region_fini(&slab->region);
 	munmap(slab->region.addr, slab->region.bytes);
 	TAILQ_REMOVE(&slab->pool->slabs, slab, link);
@@ -105,25 +163,68 @@ static void free_slab(struct evr_slab *slab)
 
 /* --- pools ---------------------------------------------------------------------------------- */
 
-struct evrdma_pool *evrdma_pool_new(struct evrdma_base *base, size_t buf_size, size_t max_bufs)
+static bool options_valid(const struct evrdma_pool_options *o)
 {
-	struct evrdma_pool *pool;
+	const unsigned known = EVRDMA_POOL_OPT_HUGE_PAGES | EVRDMA_POOL_OPT_HUGE_PAGES_ONLY;
 
-	if (!buf_size || buf_size > largest_buf) {
-		errno = EINVAL;
-		return NULL;
-	}
-	pool = calloc(1, sizeof(*pool));
-	if (!pool)
-		return NULL;
-	pool->base = base;
-	pool->buf_size = buf_size;
-	pool->max_bufs = max_bufs;
-	pool->users = 1;
+	return o->alignment >= 8 && o->alignment <= 4096 && !(o->alignment & (o->alignment - 1)) &&
+		o->slab_bytes >= 4096 && o->slab_bytes <= largest_slab &&
+		(!o->max_bufs || o->min_bufs <= o->max_bufs) && !(o->flags & ~known);
+}
+
+static int init(struct evrdma_pool *pool, size_t buf_size,
+	const struct evrdma_pool_options *options)
+{
+	int ret = 0;
+
 	TAILQ_INIT(&pool->slabs);
 	TAILQ_INIT(&pool->waiters);
+	pool->buf_size = buf_size;
+	pool->users = 1;
+	pool->options = default_options;
+	if (!buf_size || buf_size > largest_buf ||
+		evr_options_load(&pool->options, sizeof(pool->options), options) ||
+		!options_valid(&pool->options))
+		return -EINVAL;
+	while (!ret && pool->stats.bufs < pool->options.min_bufs)
+		ret = add_slab(pool);
+	return ret;
+}
+
+static void free_slabs(struct evrdma_pool *pool)
+{
+	struct evr_slab *slab;
+
+	while ((slab = TAILQ_FIRST(&pool->slabs)))
+		free_slab(slab);
+}
+
+struct evrdma_pool *evrdma_pool_new_with_options(
+	struct evrdma_base *base, size_t buf_size, const struct evrdma_pool_options *options)
+{
+	struct evrdma_pool *pool = calloc(1, sizeof(*pool));
+	int ret;
+
+	if (!pool)
+		return NULL;
+	ret = init(pool, buf_size, options);
+	if (ret) {
+		free_slabs(pool);
+		free(pool);
+		errno = -ret;
+		return NULL;
+	}
+	pool->base = base;
 	TAILQ_INSERT_TAIL(&base->pools, pool, link);
 	return pool;
+}
+
+struct evrdma_pool *evrdma_pool_new(struct evrdma_base *base, size_t buf_size, size_t max_bufs)
+{
+	struct evrdma_pool_options options = default_options;
+
+	options.max_bufs = max_bufs;
+	return evrdma_pool_new_with_options(base, buf_size, &options);
 }
 
 static void leave_base(struct evrdma_pool *pool)
@@ -135,12 +236,9 @@ static void leave_base(struct evrdma_pool *pool)
 
 static void free_if_unused(struct evrdma_pool *pool)
 {
-	struct evr_slab *slab;
-
 	if (pool->users || pool->stats.bufs_out)
 		return;
-	while ((slab = TAILQ_FIRST(&pool->slabs)))
-		free_slab(slab);
+	free_slabs(pool);
 	leave_base(pool);
 	free(pool);
 }
@@ -206,10 +304,14 @@ static void wake_one(struct evrdma_pool *pool)
 	waiter->available(waiter);
 }
 
+static struct evr_slab *slab_of(const struct evrdma_buf *buf)
+{
+	return evr_container_of(buf->region, struct evr_slab, region);
+}
+
 static void unused(struct evrdma_buf *buf)
 {
-	struct evrdma_pool *pool =
-		evr_container_of(buf->region, struct evr_slab, region)->pool;
+	struct evrdma_pool *pool = slab_of(buf)->pool;
 
 	buf->next_free = pool->free_list;
 	pool->free_list = buf;
@@ -250,4 +352,54 @@ struct evrdma_buf *evrdma_pool_get(struct evrdma_pool *pool)
 	buf->refs = 1;
 	count_get(&pool->stats);
 	return buf;
+}
+
+/* --- giving back ---------------------------------------------------------------------------- */
+
+static void count_free(struct evrdma_pool *pool)
+{
+	struct evrdma_buf *buf;
+	struct evr_slab *slab;
+
+	TAILQ_FOREACH (slab, &pool->slabs, link)
+		slab->free = 0;
+	for (buf = pool->free_list; buf; buf = buf->next_free)
+		slab_of(buf)->free++;
+}
+
+static void choose_slabs(struct evrdma_pool *pool)
+{
+	size_t left = pool->stats.bufs;
+	struct evr_slab *slab;
+
+	TAILQ_FOREACH (slab, &pool->slabs, link) {
+		slab->going = slab->free == slab->count &&
+			left - slab->count >= pool->options.min_bufs;
+		left -= slab->going ? slab->count : 0;
+	}
+}
+
+static void forget_bufs(struct evrdma_pool *pool)
+{
+	struct evrdma_buf **link = &pool->free_list;
+
+	while (*link)
+		if (slab_of(*link)->going)
+			*link = (*link)->next_free;
+		else
+			link = &(*link)->next_free;
+}
+
+size_t evrdma_pool_trim(struct evrdma_pool *pool)
+{
+	uint64_t before = pool->stats.bytes;
+	struct evr_slab *slab, *next;
+
+	count_free(pool);
+	choose_slabs(pool);
+	forget_bufs(pool);
+	TAILQ_FOREACH_SAFE (slab, &pool->slabs, link, next)
+		if (slab->going)
+			free_slab(slab);
+	return before - pool->stats.bytes;
 }

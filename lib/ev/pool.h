@@ -31,9 +31,9 @@ struct evrdma_pool {
 	struct evr_slab_list slabs;
 	struct evr_pool_waiter_list waiters;
 	struct evrdma_buf *free_list;
-	size_t buf_size;
-	size_t max_bufs;
+	struct evrdma_pool_options options;
 	struct evrdma_pool_stats stats;
+	size_t buf_size;
 	unsigned users; /* the owner, and every QP that receives into it */
 };
 

@@ -104,6 +104,7 @@ static const struct value pool_values[] = {
 	VALUE(gets),
 	VALUE(get_errors),
 	VALUE(slabs),
+	VALUE(slabs_huge),
 	VALUE(bytes),
 #undef VALUE
 };

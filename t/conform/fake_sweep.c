@@ -260,8 +260,12 @@ static int request_moves(struct run *r)
 
 static int listener_lends(struct run *r)
 {
+	struct evrdma_pool_options options;
+
+	evrdma_pool_options_init(&options);
+	options.min_bufs = 8;
 	r->lends = true;
-	r->pool = evrdma_pool_new(r->base, LEN, 0);
+	r->pool = evrdma_pool_new_with_options(r->base, LEN, &options);
 	r->srq = r->pool ? evrdma_srq_new(r->base, r->pool, 8) : NULL;
 	r->domain = evrdma_domain_new(r->base);
 	return r->srq && r->domain ? start_connection(r) : -1;

@@ -16,6 +16,7 @@ EVR_CONFORM_SOURCES = \
 	t/conform/option.c \
 	t/conform/process.c \
 	t/conform/peer.c \
+	t/conform/pool.c \
 	t/conform/removal.c \
 	t/conform/scale.c \
 	t/conform/share.c \

@@ -14,6 +14,7 @@ struct newer {
 		struct evrdma_conn_options conn;
 		struct evrdma_dgram_options dgram;
 		struct evrdma_listener_options listener;
+		struct evrdma_pool_options pool;
 	};
 	uint64_t more[4];
 };
@@ -53,6 +54,11 @@ static int try_listener(struct world *w, const struct evrdma_listener_options *o
 		: errno;
 }
 
+static int try_pool(struct world *w, const struct evrdma_pool_options *options)
+{
+	return evrdma_pool_new_with_options(w->base, 64, options) ? 0 : errno;
+}
+
 START_TEST(options_of_a_newer_program_are_taken_when_the_rest_is_zero)
 {
 	struct world *w = world_new();
@@ -68,6 +74,8 @@ START_TEST(options_of_a_newer_program_are_taken_when_the_rest_is_zero)
 	ck_assert_int_eq(try_dgram(w, &o.dgram), 0);
 	evrdma_listener_options_init_sized(&o.listener, sizeof(o));
 	ck_assert_int_eq(try_listener(w, &o.listener), 0);
+	evrdma_pool_options_init_sized(&o.pool, sizeof(o));
+	ck_assert_int_eq(try_pool(w, &o.pool), 0);
 	world_free(w);
 }
 END_TEST
@@ -90,6 +98,9 @@ START_TEST(options_that_this_library_does_not_know_are_refused)
 	evrdma_listener_options_init_sized(&o.listener, sizeof(o));
 	o.more[3] = 1;
 	ck_assert_int_eq(try_listener(w, &o.listener), EINVAL);
+	evrdma_pool_options_init_sized(&o.pool, sizeof(o));
+	o.more[3] = 1;
+	ck_assert_int_eq(try_pool(w, &o.pool), EINVAL);
 	world_free(w);
 }
 END_TEST

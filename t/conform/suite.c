@@ -22,6 +22,7 @@ static TCase *(*const cases[])(void) = {
 	group_case,
 	stats_case,
 	limits_case,
+	pool_case,
 };
 
 int run_suite(const char *name, TCase *(*const more[])(void), size_t n)

@@ -25,6 +25,7 @@ TCase *id_case(void);
 TCase *group_case(void);
 TCase *stats_case(void);
 TCase *limits_case(void);
+TCase *pool_case(void);
 
 /* Runs them all, and the n more of the place's own; returns main's status. */
 int run_suite(const char *name, TCase *(*const more[])(void), size_t n);

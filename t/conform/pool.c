@@ -1,0 +1,197 @@
+/* How a pool takes its memory, and how it gives it back. */
+#include "conform/suite.h"
+#include "conform/world.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { SLAB = 4096, BUF = 1024, PER_SLAB = SLAB / BUF };
+
+static struct evrdma_pool *small_slabs(struct world *w, size_t min_bufs)
+{
+	struct evrdma_pool_options options;
+	struct evrdma_pool *pool;
+
+	evrdma_pool_options_init(&options);
+	options.slab_bytes = SLAB;
+	options.min_bufs = min_bufs;
+	pool = evrdma_pool_new_with_options(w->base, BUF, &options);
+	ck_assert_ptr_nonnull(pool);
+	return pool;
+}
+
+static struct evrdma_pool_stats stats_of(const struct evrdma_pool *pool)
+{
+	struct evrdma_pool_stats stats;
+
+	evrdma_pool_get_stats(pool, &stats);
+	return stats;
+}
+
+START_TEST(a_pool_has_the_memory_of_its_first_buffers_from_the_start)
+{
+	struct world *w = world_new();
+	struct evrdma_pool *lazy = small_slabs(w, 0), *eager = small_slabs(w, PER_SLAB + 1);
+
+	ck_assert_uint_eq(stats_of(lazy).slabs, 0);
+	ck_assert_uint_eq(stats_of(eager).slabs, 2);
+	ck_assert_uint_eq(stats_of(eager).bufs, 2 * PER_SLAB);
+	ck_assert_uint_eq(stats_of(eager).bufs_out, 0);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(buffers_are_aligned_as_asked)
+{
+	struct world *w = world_new();
+	struct evrdma_pool_options options;
+	struct evrdma_pool *pool;
+	int i;
+
+	evrdma_pool_options_init(&options);
+	options.alignment = 4096;
+	options.max_bufs = 3;
+	pool = evrdma_pool_new_with_options(w->base, 10, &options);
+	for (i = 0; i < 3; i++) {
+		struct evrdma_buf *buf = evrdma_pool_get(pool);
+
+		ck_assert_uint_eq((uintptr_t)evrdma_buf_data(buf) % 4096, 0);
+		evrdma_buf_unref(buf);
+	}
+	world_free(w);
+}
+END_TEST
+
+START_TEST(huge_pages_are_used_where_they_are)
+{
+	struct world *w = world_new();
+	struct evrdma_pool_options options;
+	struct evrdma_pool *pool, *only;
+	struct evrdma_buf *buf;
+
+	evrdma_pool_options_init(&options);
+	options.flags = EVRDMA_POOL_OPT_HUGE_PAGES;
+	pool = evrdma_pool_new_with_options(w->base, BUF, &options);
+	buf = evrdma_pool_get(pool);
+	ck_assert_ptr_nonnull(buf);
+	memset(evrdma_buf_data(buf), 1, BUF);
+	evrdma_buf_unref(buf);
+	options.flags = EVRDMA_POOL_OPT_HUGE_PAGES_ONLY;
+	options.min_bufs = 1;
+	only = evrdma_pool_new_with_options(w->base, BUF, &options);
+	if (!only)
+		ck_assert_int_eq(errno, ENOMEM);
+	else
+		ck_assert_uint_eq(stats_of(only).slabs_huge, 1);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_trimmed_pool_gives_back_the_slabs_that_are_free)
+{
+	struct evrdma_buf *bufs[3 * PER_SLAB];
+	struct world *w = world_new();
+	struct evrdma_pool *pool = small_slabs(w, 0);
+	unsigned i;
+
+	for (i = 0; i < 3 * PER_SLAB; i++)
+		bufs[i] = evrdma_pool_get(pool);
+	ck_assert_uint_eq(evrdma_pool_trim(pool), 0);
+	for (i = 1; i < 3 * PER_SLAB; i++)
+		evrdma_buf_unref(bufs[i]);
+	ck_assert_uint_eq(evrdma_pool_trim(pool), 2 * SLAB);
+	ck_assert_uint_eq(stats_of(pool).slabs, 1);
+	ck_assert_uint_eq(stats_of(pool).bufs, PER_SLAB);
+	ck_assert_uint_eq(stats_of(pool).bufs_out_max, 3 * PER_SLAB);
+	/* What is left is whole, and it grows again. */
+	for (i = 1; i < 2 * PER_SLAB; i++) {
+		bufs[i] = evrdma_pool_get(pool);
+		memset(evrdma_buf_data(bufs[i]), (int)i, BUF);
+	}
+	for (i = 0; i < 2 * PER_SLAB; i++)
+		evrdma_buf_unref(bufs[i]);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_trimmed_pool_keeps_what_it_was_made_with)
+{
+	struct world *w = world_new();
+	struct evrdma_pool *pool = small_slabs(w, PER_SLAB);
+
+	ck_assert_uint_eq(evrdma_pool_trim(pool), 0);
+	ck_assert_uint_eq(stats_of(pool).bufs, PER_SLAB);
+	world_free(w);
+}
+END_TEST
+
+static bool message_came(struct world *w)
+{
+	return w->server->received && w->client->sends_ok;
+}
+
+START_TEST(trimming_ends_what_was_registered)
+{
+	struct world *w = world_new();
+	struct evrdma_pool *pool = small_slabs(w, 0);
+	struct evrdma_buf *buf = evrdma_pool_get(pool);
+	struct evrdma_base_stats before, after;
+
+	world_connect_pair(w);
+	ck_assert_int_eq(side_send_buf(w->client, buf, BUF), 0);
+	evrdma_buf_unref(buf);
+	world_run_until(w, message_came, 20000);
+	evrdma_base_get_stats(w->base, &before);
+	ck_assert_uint_eq(evrdma_pool_trim(pool), SLAB);
+	evrdma_base_get_stats(w->base, &after);
+	ck_assert_uint_eq(after.bytes_pinned, before.bytes_pinned - SLAB);
+	ck_assert_uint_eq(after.registrations_now, before.registrations_now - 1);
+	world_free(w);
+}
+END_TEST
+
+#define REFUSED_POOL(w, field, value)                                                              \
+	do {                                                                                       \
+		struct evrdma_pool_options o;                                                      \
+		evrdma_pool_options_init(&o);                                                      \
+		o.max_bufs = 10;                                                                   \
+		o.field = (value);                                                                 \
+		errno = 0;                                                                         \
+		ck_assert_ptr_null(evrdma_pool_new_with_options((w)->base, BUF, &o));              \
+		ck_assert_msg(errno == EINVAL, #field " = " #value " was taken");                  \
+	} while (0)
+
+START_TEST(values_out_of_range_for_a_pool_are_refused)
+{
+	struct world *w = world_new();
+
+	REFUSED_POOL(w, min_bufs, 11);
+	REFUSED_POOL(w, alignment, 0);
+	REFUSED_POOL(w, alignment, 4);
+	REFUSED_POOL(w, alignment, 96);
+	REFUSED_POOL(w, alignment, 8192);
+	REFUSED_POOL(w, slab_bytes, 4095);
+	REFUSED_POOL(w, slab_bytes, ((size_t)1 << 30) + 1);
+	REFUSED_POOL(w, flags, 0x4);
+	REFUSED_POOL(w, size, 1);
+	ck_assert_ptr_null(evrdma_pool_new_with_options(w->base, 0, NULL));
+	ck_assert_int_eq(errno, EINVAL);
+	world_free(w);
+}
+END_TEST
+
+TCase *pool_case(void)
+{
+	TCase *tc = tcase_create("pool");
+
+	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, a_pool_has_the_memory_of_its_first_buffers_from_the_start);
+	tcase_add_test(tc, buffers_are_aligned_as_asked);
+	tcase_add_test(tc, huge_pages_are_used_where_they_are);
+	tcase_add_test(tc, a_trimmed_pool_gives_back_the_slabs_that_are_free);
+	tcase_add_test(tc, a_trimmed_pool_keeps_what_it_was_made_with);
+	tcase_add_test(tc, trimming_ends_what_was_registered);
+	tcase_add_test(tc, values_out_of_range_for_a_pool_are_refused);
+	return tc;
+}
