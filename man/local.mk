@@ -34,9 +34,14 @@ EVR_BASE_ALIASES = \
 	man/evrdma_base_run_in_loop.3 \
 	man/evrdma_base_get_event_base.3 \
 	man/evrdma_base_get_channel.3 \
-	man/evrdma_version.3
+	man/evrdma_version.3 \
+	man/evrdma_version_number.3
 EVR_BUF_ALIASES = \
+	man/evrdma_pool_options_init.3 \
+	man/evrdma_pool_options_init_sized.3 \
 	man/evrdma_pool_new.3 \
+	man/evrdma_pool_new_with_options.3 \
+	man/evrdma_pool_trim.3 \
 	man/evrdma_pool_free.3 \
 	man/evrdma_pool_get.3 \
 	man/evrdma_pool_buf_size.3 \
@@ -134,6 +139,22 @@ EVR_PEER_ALIASES = \
 	man/evrdma_peer_get_qp_num.3 \
 	man/evrdma_peer_get_qkey.3 \
 	man/evrdma_peer_get_private_data.3
+EVR_LOG_ALIASES = \
+	man/evrdma_set_log_cb.3
+EVR_STATS_ALIASES = \
+	man/evrdma_base_get_stats.3 \
+	man/evrdma_base_get_stats_sized.3 \
+	man/evrdma_base_get_traffic_stats.3 \
+	man/evrdma_base_get_traffic_stats_sized.3 \
+	man/evrdma_conn_get_stats.3 \
+	man/evrdma_conn_get_stats_sized.3 \
+	man/evrdma_dgram_get_stats.3 \
+	man/evrdma_dgram_get_stats_sized.3 \
+	man/evrdma_listener_get_stats.3 \
+	man/evrdma_listener_get_stats_sized.3 \
+	man/evrdma_pool_get_stats.3 \
+	man/evrdma_pool_get_stats_sized.3 \
+	man/evrdma_base_dump.3
 EVR_SRQ_ALIASES = \
 	man/evrdma_srq_new.3 \
 	man/evrdma_srq_set_limit.3 \
@@ -150,9 +171,11 @@ EVR_ALIASES = $(EVR_BASE_ALIASES) \
 	$(EVR_ERROR_ALIASES) \
 	$(EVR_ID_ALIASES) \
 	$(EVR_LISTENER_ALIASES) \
+	$(EVR_LOG_ALIASES) \
 	$(EVR_MCAST_ALIASES) \
 	$(EVR_PEER_ALIASES) \
 	$(EVR_SRQ_ALIASES) \
+	$(EVR_STATS_ALIASES) \
 	$(EVR_WORK_ALIASES)
 nodist_man_MANS = $(EVR_ALIASES)
 CLEANFILES += $(EVR_ALIASES)
@@ -177,6 +200,10 @@ $(EVR_MCAST_ALIASES):
 	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_mcast.3" >$@
 $(EVR_PEER_ALIASES):
 	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_peer.3" >$@
+$(EVR_LOG_ALIASES):
+	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_log.3" >$@
+$(EVR_STATS_ALIASES):
+	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_stats.3" >$@
 $(EVR_SRQ_ALIASES):
 	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_srq.3" >$@
 $(EVR_WORK_ALIASES):

@@ -32,11 +32,13 @@ plays() {
 	evrdma_id.1         |$fake_ip:9|port 1 of fake0
 	evrdma_lifetime.1   EVR_OTHER_END=server|$fake_ip:7471|a send is over
 	evrdma_listener.1   EVR_OTHER_END=client EVR_CLIENTS=2|$fake_ip:7471|1 served
+	evrdma_log.1        |$fake_ip|evrdma 0
 	evrdma_mcast.1      |$fake_ip|hello, all
 	evrdma_peer.1       EVR_OTHER_END=server|$fake_ip|hello
 	evrdma_porting.1    EVR_OTHER_END=server|$fake_ip|hello
 	evrdma_porting.2    EVR_OTHER_END=server|$fake_ip|hello
 	evrdma_srq.1        EVR_OTHER_END=client EVR_CLIENTS=2|$fake_ip:7471|5 bytes
+	evrdma_stats.1      |$fake_ip|pool of 4096: bufs 64
 	evrdma_threads.1    EVR_OTHER_END=client EVR_CLIENTS=2|$fake_ip:7471|a connection for thread 0
 	evrdma_work.1       |$fake_ip:7471|page 7: 13 bytes: written there
 	END
