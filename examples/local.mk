@@ -1,11 +1,36 @@
 include examples/tools/local.mk
 
-noinst_PROGRAMS += examples/01-connect examples/02-echo-server
+EVR_EXAMPLES = \
+	examples/01-connect \
+	examples/02-echo-server \
+	examples/03-rdma-write \
+	examples/04-datagram-service \
+	examples/05-datagram-client \
+	examples/06-many-threads
+noinst_PROGRAMS += $(EVR_EXAMPLES)
+EVR_EXAMPLES_LINK = $(AM_LDFLAGS) -no-install
+EVR_EXAMPLES_LIBS = libevrdma.la $(LIBEVENT_LIBS)
 examples_01_connect_SOURCES = examples/01-connect.c
-examples_01_connect_LDFLAGS = $(AM_LDFLAGS) -no-install
-examples_01_connect_LDADD = libevrdma.la $(LIBEVENT_LIBS)
+examples_01_connect_LDFLAGS = $(EVR_EXAMPLES_LINK)
+examples_01_connect_LDADD = $(EVR_EXAMPLES_LIBS)
 examples_02_echo_server_SOURCES = examples/02-echo-server.c
-examples_02_echo_server_LDFLAGS = $(AM_LDFLAGS) -no-install
-examples_02_echo_server_LDADD = libevrdma.la $(LIBEVENT_LIBS)
+examples_02_echo_server_LDFLAGS = $(EVR_EXAMPLES_LINK)
+examples_02_echo_server_LDADD = $(EVR_EXAMPLES_LIBS)
+examples_03_rdma_write_SOURCES = examples/03-rdma-write.c
+examples_03_rdma_write_LDFLAGS = $(EVR_EXAMPLES_LINK)
+examples_03_rdma_write_LDADD = $(EVR_EXAMPLES_LIBS)
+examples_04_datagram_service_SOURCES = examples/04-datagram-service.c
+examples_04_datagram_service_LDFLAGS = $(EVR_EXAMPLES_LINK)
+examples_04_datagram_service_LDADD = $(EVR_EXAMPLES_LIBS)
+examples_05_datagram_client_SOURCES = examples/05-datagram-client.c
+examples_05_datagram_client_LDFLAGS = $(EVR_EXAMPLES_LINK)
+examples_05_datagram_client_LDADD = $(EVR_EXAMPLES_LIBS)
+examples_06_many_threads_SOURCES = examples/06-many-threads.c
+examples_06_many_threads_LDFLAGS = $(EVR_EXAMPLES_LINK)
+examples_06_many_threads_LDADD = $(EVR_EXAMPLES_LIBS) -lpthread
+
+# To read, and to begin from.
+exampledir = $(docdir)/examples
+dist_example_DATA = $(EVR_EXAMPLES:=.c)
 
 EXTRA_DIST += examples/demo.sh

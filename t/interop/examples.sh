@@ -13,7 +13,45 @@ refused() {
 	[ "$(wc -l <"$client_log")" -eq 1 ] && grep -q refused "$client_log"
 }
 
-client_log=$(mktemp)
+# stops PID: it is interrupted, and ends well.
+stops() { kill -INT "$1" && wait "$1"; }
+
+# writes KIND: what a client writes into the server's memory is read there.
+writes() {
+	"$examples/03-rdma-write" "$EVR_IP4:7472" >"$server_log" &
+	server=$!
+	cell "$1: the server listens whose memory is written" wait_listener 7472
+	cell "$1: a client writes there" timeout 20 "$examples/03-rdma-write" "$EVR_IP4:7472" 'from afar'
+	cell "$1: the server reads it" wait_until 5 grep -qx 'from afar' "$server_log"
+	kill $server
+	wait $server
+}
+
+# threads KIND: connections go to the threads in turn.
+threads() {
+	"$examples/06-many-threads" "$EVR_IP4:7473" 2 >"$server_log" &
+	server=$!
+	cell "$1: the server with threads listens" wait_listener 7473
+	cell "$1: one thread answers" answer "$EVR_IP4:7473"
+	cell "$1: the other one answers" answer "$EVR_IP4:7473"
+	cell "$1: the server with threads ends when it is asked to" stops $server
+	cell "$1: each thread had its connection" grep -qx 'thread 1 served 1' "$server_log"
+}
+
+in_capitals() { [ "$("$examples/05-datagram-client" "$1" 'hello, all')" = 'HELLO, ALL' ]; }
+
+# datagrams KIND
+datagrams() {
+	for address in "$EVR_IP4" "[$EVR_IP6]"; do
+		"$examples/04-datagram-service" "$address:7474" >"$server_log" &
+		server=$!
+		cell "$1: the datagram service is there on $address" wait_listener 7474
+		cell "$1: it answers from $address" in_capitals "$address:7474"
+		cell "$1: it ends when it is asked to" stops $server
+	done
+}
+
+client_log=$(mktemp) server_log=$(mktemp)
 for kind in rxe siw; do
 	cell "$kind comes up" dev_up $kind
 	for address in "$EVR_IP4" "[$EVR_IP6]"; do
@@ -22,11 +60,13 @@ for kind in rxe siw; do
 		cell "$kind: the echo server listens on $address" wait_listener 7471
 		cell "$kind: a message comes back from $address" timeout 20 "$examples/01-connect" "$address:7471"
 		cell "$kind: the same message comes back again" answer "$address:7471"
-		kill -INT $server
-		cell "$kind: the server ends when it is asked to" wait $server
+		cell "$kind: the server ends when it is asked to" stops $server
 		cell "$kind: without a server the client says so" refused "$address:7471"
 	done
+	writes $kind
+	threads $kind
+	[ $kind = siw ] || datagrams $kind
 	cell "$kind goes away" dev_down
 done
-rm -f "$client_log"
+rm -f "$client_log" "$server_log"
 done_testing
