@@ -28,6 +28,8 @@ struct run {
 	struct evrdma_mcast *group;
 	struct evrdma_domain *domain;
 	bool server_closes, moves_request, shuts_down;
+	bool ignores; /* whoever listens answers nobody */
+	struct evrdma_request *ignored;
 	bool lends; /* the listener's buffers and domain are its connections' */
 	bool through;             /* all of it went well */
 	bool failed;              /* a call or a callback said that something did not */
@@ -98,6 +100,14 @@ static void send_one(struct run *r, struct evrdma_conn *conn)
 	evrdma_buf_unref(buf);
 }
 
+/* The library has rejected it meanwhile. */
+static void let_go(struct run *r)
+{
+	r->through = true;
+	evrdma_request_reject(r->ignored, NULL, 0);
+	finish(r);
+}
+
 static void on_conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
 	const struct evrdma_error *error, void *arg)
 {
@@ -109,7 +119,10 @@ static void on_conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event
 			send_one(r, conn);
 		break;
 	case EVRDMA_CONN_ERROR:
-		give_up(r);
+		if (r->ignored && error->err == ECONNREFUSED)
+			let_go(r);
+		else
+			give_up(r);
 		break;
 	case EVRDMA_CONN_DISCONNECTED:
 		if (!r->shuts_down)
@@ -189,7 +202,9 @@ static void on_request(
 {
 	struct run *r = arg;
 
-	if (!r->moves_request)
+	if (r->ignores)
+		r->ignored = request;
+	else if (!r->moves_request)
 		serve(request, r);
 	else if (evrdma_request_move(request, r->base, serve, r))
 		reject(r, request);
@@ -209,10 +224,10 @@ static void on_listener_event(struct evrdma_listener *listener, enum evrdma_list
 static void set_limits(struct run *r, struct evrdma_listener_options *options)
 {
 	evrdma_listener_options_init(options);
+	options->request_timeout_ms = r->ignores ? 5 : 5000;
 	if (!r->lends)
 		return;
 	options->max_connections = options->max_pending = options->max_pending_per_source = 1;
-	options->request_timeout_ms = 5000;
 	options->domain = r->domain;
 	options->srq = r->srq;
 }
@@ -255,6 +270,12 @@ static int request_moves(struct run *r)
 	if (!r->other)
 		return -1;
 	r->bases++;
+	return start_connection(r);
+}
+
+static int request_is_ignored(struct run *r)
+{
+	r->ignores = true;
 	return start_connection(r);
 }
 
@@ -383,6 +404,7 @@ static const struct {
 	{ "server closes", server_closes },
 	{ "request moves", request_moves },
 	{ "listener lends", listener_lends },
+	{ "request is ignored", request_is_ignored },
 	{ "base is shut down", base_is_shut_down },
 	{ "group", group_is_joined },
 };

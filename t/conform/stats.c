@@ -1,4 +1,5 @@
 /* What is counted, what is told as text, and what goes to the log. */
+#include "conform/member.h"
 #include "conform/suite.h"
 #include "conform/world.h"
 
@@ -128,6 +129,30 @@ START_TEST(a_base_counts_its_connections_and_its_turns)
 	evrdma_base_get_stats(w->base, &stats);
 	ck_assert_uint_eq(stats.connections, 0);
 	ck_assert_uint_eq(stats.connections_accepted, 1);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(an_endpoint_counts_what_went_through_it)
+{
+	struct world *w = world_new();
+	struct evrdma_traffic_stats sent, received;
+	struct evrdma_base_stats stats;
+	struct member sender, receiver;
+
+	member_join(&receiver, w, 0, GROUP_A, 0);
+	member_join(&sender, w, 0, GROUP_A, EVRDMA_MCAST_OPT_SENDONLY);
+	ck_assert_int_eq(member_send(&sender, 200, NULL), 0);
+	member_run_until_received(&receiver, 1);
+	evrdma_dgram_get_stats(sender.dgram, &sent);
+	evrdma_dgram_get_stats(receiver.dgram, &received);
+	evrdma_base_get_stats(w->base, &stats);
+	ck_assert_uint_eq(sent.sends, 1);
+	ck_assert_uint_eq(sent.bytes_sent, 200);
+	ck_assert_uint_eq(received.messages_received, 1);
+	ck_assert_uint_eq(received.bytes_received, 200);
+	ck_assert_uint_eq(stats.endpoints, 2);
+	ck_assert_uint_eq(stats.address_handles, 2);
 	world_free(w);
 }
 END_TEST
@@ -294,6 +319,8 @@ TCase *stats_case(void)
 	tcase_add_test(tc, work_is_counted_by_its_kind);
 	tcase_add_test(tc, a_full_queue_and_its_end_are_counted);
 	tcase_add_test(tc, a_base_counts_its_connections_and_its_turns);
+	if (!place.is_iwarp)
+		tcase_add_test(tc, an_endpoint_counts_what_went_through_it);
 	tcase_add_test(tc, a_connection_that_fails_is_counted);
 	tcase_add_test(tc, a_program_of_another_age_gets_what_it_knows);
 	tcase_add_test(tc, a_dump_tells_of_every_object);
