@@ -7,6 +7,7 @@ include t/fuzz/local.mk
 include t/examples/local.mk
 endif
 include t/conform/local.mk
+include t/schedule/local.mk
 endif
 include t/bench/local.mk
 include t/guest/local.mk

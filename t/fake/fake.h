@@ -213,6 +213,9 @@ unsigned fake_step_qp(struct ibv_qp *qp, unsigned n);
 /* Ends all waiting work with RETRY_EXC or RNR_RETRY_EXC; returns how many queue pairs died. */
 unsigned fake_time_out_work(void);
 
+/* Completions that nobody has polled, of all CQs. */
+unsigned fake_unpolled(void);
+
 /* Raises an asynchronous event for a queue pair, a CQ, an SRQ, or a port of every context. */
 void fake_async_qp(struct ibv_qp *qp, enum ibv_event_type type);
 void fake_async_cq(struct ibv_cq *cq, enum ibv_event_type type);

@@ -266,3 +266,14 @@ int fake_poll_cq(struct ibv_cq *verbs, int entries, struct ibv_wc *wc)
 	}
 	return n;
 }
+
+unsigned fake_unpolled(void)
+{
+	struct fake_node *node = NULL;
+	unsigned n = 0;
+
+	FAKE_GUARD();
+	while ((node = fake_node_next(FAKE_CQ, node)))
+		n += fake_of(node, fake_cq, node)->count;
+	return n;
+}

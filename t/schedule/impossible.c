@@ -1,0 +1,5 @@
+#include "schedule/impossible.h"
+
+const struct impossible impossible[] = {
+	{ 0 },
+};

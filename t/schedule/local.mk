@@ -1,0 +1,32 @@
+# Random schedules on the fake and a clock of their own. EVR_SCHEDULES in the environment says how
+# many; by default as many as take about a minute.
+if !SYSTEM_RDMACM
+check_PROGRAMS += t/schedule/schedule.t
+TESTS += t/schedule/schedule.t
+t_schedule_schedule_t_SOURCES = \
+	t/schedule/schedule.c t/schedule/schedule.h \
+	t/schedule/clock.c t/schedule/clock.h \
+	t/schedule/cover.c t/schedule/cover.h \
+	t/schedule/endpoint.c \
+	t/schedule/home.c \
+	t/schedule/impossible.c t/schedule/impossible.h \
+	t/schedule/kernel.c \
+	t/schedule/member.c \
+	t/schedule/message.c \
+	t/schedule/plain.c \
+	t/schedule/port.c \
+	t/schedule/random.h \
+	t/schedule/side.c \
+	t/schedule/thing.c \
+	t/schedule/trace.c \
+	t/schedule/traffic.c \
+	t/schedule/world.c
+if SANITIZERS
+EVR_SCHEDULE_COUNT = 5000
+else
+EVR_SCHEDULE_COUNT = 100000
+endif
+t_schedule_schedule_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t \
+	-DEVR_SCHEDULE_COUNT=$(EVR_SCHEDULE_COUNT)
+t_schedule_schedule_t_LDADD = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS)
+endif

@@ -1,0 +1,264 @@
+/* Whom endpoints send to: groups and peers. */
+#include "schedule/schedule.h"
+
+#include <errno.h>
+
+enum { SLACK_US = 60000, US_PER_MS = 1000 };
+
+/* --- groups ---------------------------------------------------------------------------------- */
+
+static void on_group_event(struct evrdma_mcast *group, enum evrdma_mcast_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	static const unsigned marks[] = {
+		[EVRDMA_MCAST_JOINED] = GROUP_JOINED,
+		[EVRDMA_MCAST_ERROR] = GROUP_ERROR,
+		[EVRDMA_MCAST_CLOSED] = GROUP_CLOSED,
+	};
+	struct member *m = arg;
+	unsigned number = m->thing.number;
+
+	thing_event(&m->thing, marks[event]);
+	MUST(!error == (event != EVRDMA_MCAST_ERROR), "group %u: a wrong error", number);
+	switch (event) {
+	case EVRDMA_MCAST_JOINED:
+		MUST(m->thing.state == GROUP_JOINING, "group %u is joined again", number);
+		m->thing.state = GROUP_MEMBER;
+		break;
+	case EVRDMA_MCAST_ERROR:
+		MUST(!m->ended && m->thing.state != GROUP_CLOSING, "group %u ends twice", number);
+		m->ended = true;
+		m->thing.state = GROUP_ENDED;
+		break;
+	case EVRDMA_MCAST_CLOSED:
+		MUST(m->thing.state == GROUP_CLOSING || m->endpoint->ended ||
+				m->endpoint->thing.state == DGRAM_CLOSING,
+			"group %u is closed, and nobody asked", number);
+		break;
+	}
+	world_act(m->thing.world);
+	if (event == EVRDMA_MCAST_CLOSED)
+		thing_gone(&m->thing);
+}
+
+static void join(struct world *w)
+{
+	static const char *const ips[] = { "239.1.1.1", "239.1.1.2", "239.1.1.3" };
+	struct endpoint *e = thing_pick(
+		w, DGRAM, random_once_in(&w->random, 4) ? ANY_STATE : IN(DGRAM_READY));
+	unsigned flags = random_once_in(&w->random, 3) ? EVRDMA_MCAST_OPT_SENDONLY : 0;
+	struct sockaddr_in sin;
+	struct member *m;
+
+	if (!e || w->thing_count >= ENOUGH_THINGS || thing_live(w, GROUP) >= MAX_LIVE)
+		return;
+	m = thing_new(w, GROUP, e->thing.home, sizeof(*m));
+	m->endpoint = e;
+	world_address(&sin, RANDOM_OF(&w->random, ips), 0);
+	thing_call(&e->thing, DGRAM_JOIN);
+	m->group = evrdma_mcast_join(e->dgram, (struct sockaddr *)&sin, flags, on_group_event, m);
+	thing_returned(&e->thing, DGRAM_JOIN, m->group ? 0 : -errno);
+	if (m->group)
+		return;
+	MUST(e->thing.state != DGRAM_READY || world_excuses(w, -errno), "join gives %d", errno);
+	thing_gone(&m->thing);
+}
+
+static void leave(struct world *w)
+{
+	struct member *m = thing_pick(w, GROUP, ANY_STATE);
+
+	if (!m)
+		return;
+	thing_call(&m->thing, GROUP_CLOSE);
+	evrdma_mcast_close(m->group);
+	thing_returned(&m->thing, GROUP_CLOSE, 0);
+	m->thing.state = GROUP_CLOSING;
+}
+
+static void get_group(struct world *w)
+{
+	struct member *m = thing_pick(w, GROUP, ANY_STATE);
+	bool joined;
+
+	if (!m)
+		return;
+	thing_call(&m->thing, GROUP_GET);
+	joined = evrdma_mcast_get_ah_attr(m->group) != NULL;
+	evrdma_mcast_get_addr(m->group);
+	MUST(joined || (m->thing.state != GROUP_MEMBER && !evrdma_mcast_get_qkey(m->group)),
+		"group %u: a member does not know its group", m->thing.number);
+	thing_returned(&m->thing, GROUP_GET, joined);
+}
+
+/* --- peers ----------------------------------------------------------------------------------- */
+
+static void on_friend_event(struct evrdma_peer *peer, enum evrdma_peer_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	static const unsigned marks[] = {
+		[EVRDMA_PEER_READY] = PEER_IS_READY,
+		[EVRDMA_PEER_ERROR] = PEER_ERROR,
+		[EVRDMA_PEER_CLOSED] = PEER_CLOSED,
+	};
+	struct friend *f = arg;
+	unsigned number = f->thing.number;
+
+	thing_event(&f->thing, marks[event]);
+	MUST(!error == (event != EVRDMA_PEER_ERROR), "peer %u: a wrong error", number);
+	switch (event) {
+	case EVRDMA_PEER_READY:
+		MUST(f->thing.state == PEER_FINDING, "peer %u is ready again", number);
+		f->thing.state = PEER_READY;
+		break;
+	case EVRDMA_PEER_ERROR:
+		MUST(!f->ended && f->thing.state != PEER_CLOSING, "peer %u ends twice", number);
+		f->ended = true;
+		f->thing.state = PEER_ENDED;
+		break;
+	case EVRDMA_PEER_CLOSED:
+		MUST(f->thing.state == PEER_CLOSING || f->endpoint->ended ||
+				f->endpoint->thing.state == DGRAM_CLOSING,
+			"peer %u is closed, and nobody asked", number);
+		break;
+	}
+	world_act(f->thing.world);
+	if (event == EVRDMA_PEER_CLOSED)
+		thing_gone(&f->thing);
+}
+
+static struct friend *friend_made(struct friend *f, bool excused)
+{
+	int err = errno;
+	struct world *w = f->thing.world;
+
+	thing_returned(&f->endpoint->thing, DGRAM_FIND, f->peer ? 0 : -err);
+	if (f->peer)
+		return f;
+	MUST(excused || world_excuses(w, -err), "no peer: %d", err);
+	thing_gone(&f->thing);
+	return NULL;
+}
+
+/* Of one who sent a datagram. */
+struct friend *friend_new(struct endpoint *e, const struct evrdma_recv *recv)
+{
+	struct friend *f = thing_new(e->thing.world, PEER, e->thing.home, sizeof(*f));
+
+	f->endpoint = e;
+	f->thing.state = PEER_READY;
+	thing_call(&e->thing, DGRAM_FIND);
+	f->peer = evrdma_peer_new_sender(e->dgram, recv, on_friend_event, f);
+	return friend_made(f, e->thing.state != DGRAM_READY);
+}
+
+static void find(struct world *w)
+{
+	struct endpoint *e = thing_pick(
+		w, DGRAM, random_once_in(&w->random, 4) ? ANY_STATE : IN(DGRAM_READY));
+	struct port *port = thing_pick(w, LISTENER, ANY_STATE);
+	struct evrdma_peer_options options;
+	struct sockaddr_in sin;
+	struct friend *f;
+
+	if (!e || w->thing_count >= ENOUGH_THINGS || thing_live(w, PEER) >= MAX_LIVE)
+		return;
+	f = thing_new(w, PEER, e->thing.home, sizeof(*f));
+	f->endpoint = e;
+	f->since_us = clock_now_us();
+	evrdma_peer_options_init(&options);
+	options.timeout_ms = f->timeout_ms = random_once_in(&w->random, 3) ? 2 : 5000;
+	options.private_data = &e->thing.number;
+	options.private_data_len = sizeof(e->thing.number);
+	world_address(&sin, w->ip, port ? port->number : 9);
+	thing_call(&e->thing, DGRAM_FIND);
+	f->peer = evrdma_peer_new(
+		e->dgram, (struct sockaddr *)&sin, &options, on_friend_event, f);
+	friend_made(f, e->thing.state != DGRAM_READY);
+}
+
+static void close_peer(struct world *w)
+{
+	struct friend *f = thing_pick(w, PEER, ANY_STATE);
+
+	if (!f)
+		return;
+	thing_call(&f->thing, PEER_CLOSE);
+	evrdma_peer_close(f->peer);
+	thing_returned(&f->thing, PEER_CLOSE, 0);
+	f->thing.state = PEER_CLOSING;
+}
+
+static void get_peer(struct world *w)
+{
+	struct friend *f = thing_pick(w, PEER, ANY_STATE);
+	size_t len;
+
+	if (!f)
+		return;
+	thing_call(&f->thing, PEER_GET);
+	MUST(evrdma_peer_get_qp_num(f->peer) || f->thing.state != PEER_READY,
+		"peer %u is ready and has no QP", f->thing.number);
+	evrdma_peer_get_qkey(f->peer);
+	evrdma_peer_get_private_data(f->peer, &len);
+	thing_returned(&f->thing, PEER_GET, 0);
+}
+
+void friend_check_idle(struct friend *f, bool for_ever)
+{
+	uint64_t limit_us = (uint64_t)f->timeout_ms * US_PER_MS + SLACK_US;
+
+	if (f->thing.state == PEER_FINDING)
+		MUST(!for_ever && clock_now_us() - f->since_us < limit_us,
+			"peer %u is looked for for too long", f->thing.number);
+}
+
+/* --- sending --------------------------------------------------------------------------------- */
+
+static void send_to_group(struct world *w)
+{
+	struct member *m = thing_pick(
+		w, GROUP, random_once_in(&w->random, 4) ? ANY_STATE : IN(GROUP_MEMBER));
+	struct endpoint *e = m ? m->endpoint : NULL;
+	struct ticket *ticket = e ? endpoint_make_datagram(e) : NULL;
+	int ret;
+
+	if (!ticket)
+		return;
+	cover(GROUP, m->thing.state, GROUP_SEND);
+	thing_call(&e->thing, DGRAM_SEND);
+	ret = evrdma_dgram_send(e->dgram, m->group, ticket->buf, ticket->len,
+		ticket->with_imm ? &ticket->serial : NULL, endpoint_sent, ticket);
+	thing_returned(&e->thing, DGRAM_SEND, ret);
+	endpoint_submitted(e, ticket, e->thing.state == DGRAM_READY && m->thing.state == GROUP_MEMBER, ret);
+}
+
+static void send_to_peer(struct world *w)
+{
+	struct friend *f = thing_pick(
+		w, PEER, random_once_in(&w->random, 4) ? ANY_STATE : IN(PEER_READY));
+	struct endpoint *e = f ? f->endpoint : NULL;
+	struct ticket *ticket = e ? endpoint_make_datagram(e) : NULL;
+	int ret;
+
+	if (!ticket)
+		return;
+	cover(PEER, f->thing.state, PEER_SEND);
+	thing_call(&e->thing, DGRAM_SEND_TO);
+	ret = evrdma_dgram_send_to(e->dgram, f->peer, ticket->buf, ticket->len,
+		ticket->with_imm ? &ticket->serial : NULL, endpoint_sent, ticket);
+	thing_returned(&e->thing, DGRAM_SEND_TO, ret);
+	endpoint_submitted(e, ticket, e->thing.state == DGRAM_READY && f->thing.state == PEER_READY, ret);
+}
+
+const struct action member_actions[] = {
+	{ "join", 4, join },
+	{ "leave", 1, leave },
+	{ "get group", 1, get_group },
+	{ "find", 4, find },
+	{ "close peer", 1, close_peer },
+	{ "get peer", 1, get_peer },
+	{ "send to group", 8, send_to_group },
+	{ "send to peer", 8, send_to_peer },
+	{ 0 },
+};

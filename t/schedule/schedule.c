@@ -1,0 +1,114 @@
+/*
+ * Runs schedules, one seed after the other.
+ *
+ *	schedule.t                            as many as the build can do in about a minute
+ *	schedule.t --count N [--from SEED]    so many
+ *	schedule.t --seed SEED [--trace]      one, step by step
+ *
+ * EVR_SCHEDULES in the environment stands for --count.
+ */
+#include "schedule/schedule.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	ALARM_S = 60,       /* a thousand schedules take less, however busy the machine is */
+	REPLAYED = 100,     /* schedules that are run twice, to see that the seed says all */
+	MANY = 20000,       /* enough to reach everything that can be reached */
+};
+
+static const char *program;
+
+static uint64_t run(uint64_t seed)
+{
+	struct world *w;
+	unsigned steps;
+
+	trace_begin(seed, program);
+	w = world_new(seed);
+	steps = 40 + random_below(&w->random, 160);
+	while (steps--)
+		world_step(w);
+	world_end(w);
+	return trace_digest();
+}
+
+struct arguments {
+	uint64_t from, count;
+	bool one, check_cover;
+};
+
+static void usage(void)
+{
+	fprintf(stderr, "usage: %s [--count N] [--from SEED] | --seed SEED [--trace]\n", program);
+	exit(2);
+}
+
+static void parse(int argc, char **argv, struct arguments *a)
+{
+	const char *count = getenv("EVR_SCHEDULES");
+	int i;
+
+	*a = (struct arguments){ .from = 1, .count = EVR_SCHEDULE_COUNT };
+	if (count)
+		a->count = strtoull(count, NULL, 10);
+	for (i = 1; i < argc; i++) {
+		bool more = i + 1 < argc;
+
+		if (!strcmp(argv[i], "--trace")) {
+			trace_on = true;
+		} else if (more && !strcmp(argv[i], "--count")) {
+			a->count = strtoull(argv[++i], NULL, 10);
+		} else if (more && !strcmp(argv[i], "--from")) {
+			a->from = strtoull(argv[++i], NULL, 10);
+		} else if (more && !strcmp(argv[i], "--seed")) {
+			a->from = strtoull(argv[++i], NULL, 10);
+			a->count = 1;
+			a->one = true;
+		} else {
+			usage();
+		}
+	}
+	a->check_cover = a->count >= MANY;
+}
+
+static void run_all(const struct arguments *a)
+{
+	uint64_t i, digest;
+
+	for (i = 0; i < a->count; i++) {
+		if (!(i % 1000))
+			alarm(ALARM_S);
+		digest = run(a->from + i);
+		if (i < REPLAYED && !a->one && run(a->from + i) != digest)
+			wrong("the same seed gives another schedule");
+	}
+	alarm(0);
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments a;
+	uint64_t since_us;
+	unsigned bad = 0;
+
+	program = argv[0];
+	parse(argc, argv, &a);
+	/* What is freed reads as nonsense from then on. */
+	mallopt(M_PERTURB, 0xa5);
+	fake_install();
+	printf("1..%d\n", a.check_cover ? 2 : 1);
+	since_us = clock_real_us();
+	run_all(&a);
+	printf("ok 1 - %llu schedules, from seed %llu\n# %llu ms\n", (unsigned long long)a.count,
+		(unsigned long long)a.from, (unsigned long long)(clock_real_us() - since_us) / 1000);
+	if (!a.one)
+		bad = cover_report();
+	if (a.check_cover)
+		printf("%sok 2 - everything that can happen did\n", bad ? "not " : "");
+	return a.check_cover && bad;
+}

@@ -1,0 +1,322 @@
+/*
+ * Random schedules. A schedule is what follows from one number: a world with a fake kernel, a loop,
+ * one or two bases and what is on them, and what is done with it, step by step. The world is a
+ * model as well: it knows what may be called back and what may not, and says so when it is.
+ */
+#ifndef EVR_SCHEDULE_SCHEDULE_H
+#define EVR_SCHEDULE_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <netinet/in.h>
+
+#include <evrdma/evrdma.h>
+
+#include "fake/fake.h"
+#include "schedule/clock.h"
+#include "schedule/cover.h"
+#include "schedule/random.h"
+
+struct event_base;
+struct evdns_base;
+struct world;
+
+enum {
+	HOMES = 2,
+	MAX_THINGS = 256,
+	ENOUGH_THINGS = 120, /* no more are asked for */
+	MAX_HELD = 16,
+	MAX_LIVE = 10,  /* of one kind, closed ones apart */
+	BUF_SIZE = 128,
+	MEMORY_SIZE = 256,
+};
+
+/* An object of the library's, as its user sees it. It stays in the world when that is gone. */
+struct thing {
+	struct world *world;
+	enum kind kind;
+	unsigned number;
+	unsigned state;
+	unsigned home; /* the base that it is on */
+	bool gone;     /* nothing may be called back any more */
+};
+
+/* A base and what belongs to it. */
+struct home {
+	struct thing thing;
+	struct evrdma_base *base;
+	struct evrdma_pool *pool;
+	struct evrdma_srq *srq;
+	struct evrdma_domain *domain;
+	unsigned pool_bufs;
+	uint64_t since_us;
+	unsigned calls_pending; /* of evrdma_base_run_in_loop() */
+	bool given_up;          /* the pool, the SRQ and the domain were */
+};
+
+struct port {
+	struct thing thing;
+	struct evrdma_listener *listener;
+	uint16_t number;
+	bool for_dgrams;
+};
+
+struct ask {
+	struct thing thing;
+	struct evrdma_request *request;
+	struct port *port;
+	unsigned from; /* the number of the one who asks, 0 for nobody's */
+	unsigned moving_to;
+};
+
+enum receiving { BY_POOL, BY_SRQ, BY_HAND };
+extern const char *const receiving_names[];
+
+/* A work request on its way, of a connection or an endpoint. */
+struct ticket {
+	TAILQ_ENTRY(ticket) link;
+	struct thing *thing;
+	enum evrdma_op op;
+	unsigned serial;
+	struct evrdma_buf *buf;
+	size_t len;
+	unsigned slot;
+	uint64_t add, compare;
+	bool inlined, with_imm, over;
+};
+TAILQ_HEAD(tickets, ticket);
+
+struct side {
+	struct thing thing;
+	struct evrdma_conn *conn;
+	unsigned events_home; /* the base that the CM's events come on */
+	struct side *peer;
+	struct evrdma_conn_options options;
+	enum receiving receiving;
+	bool was_up, ended, want_writable, was_exposed, peer_spoke;
+	uint64_t since_us;
+	struct tickets tickets; /* under way, in order */
+	unsigned under_way;
+	unsigned messages_sent, messages_told, messages_received;
+	struct evrdma_buf *posted[8]; /* by hand */
+	unsigned posted_count;
+	unsigned char *bytes; /* memory that the peer reaches */
+	struct evrdma_buf *memory;
+	struct evrdma_remote remote;
+	unsigned last_writer[4]; /* of each part of it */
+	uint64_t counter;        /* what is in its first 8 bytes */
+};
+
+struct endpoint {
+	struct thing thing;
+	struct evrdma_dgram *dgram;
+	struct evrdma_dgram_options options;
+	enum receiving receiving;
+	bool want_writable, ended;
+	uint64_t since_us;
+	struct tickets tickets;
+	unsigned under_way, serial;
+};
+
+struct member {
+	struct thing thing;
+	struct evrdma_mcast *group;
+	struct endpoint *endpoint;
+	bool ended;
+};
+
+struct friend {
+	struct thing thing;
+	struct evrdma_peer *peer;
+	struct endpoint *endpoint;
+	uint64_t since_us;
+	int timeout_ms;
+	bool ended;
+};
+
+struct plain;
+
+struct operation {
+	struct plain *plain;
+	bool under_way;
+	uint64_t since_us;
+	int timeout_ms; /* 0: none */
+	unsigned mark;
+};
+
+struct plain {
+	struct thing thing;
+	struct evrdma_id *id;
+	struct operation operations[3];
+};
+
+/* What a schedule makes use of, so that each has depth in something. */
+struct profile {
+	bool holds, by_hand, faults, pulls, injects, closes_bases, dgrams, ids, async;
+	unsigned acts_in_callbacks; /* once in so many of them; 0: never */
+};
+
+struct world {
+	struct random random;
+	struct profile profile;
+	enum fake_kind kind;
+	const char *ip;
+	struct event_base *loop;
+	struct evdns_base *names;
+	unsigned *weights;
+	struct home *homes[HOMES];
+	unsigned home_count;
+	struct thing *things[MAX_THINGS];
+	unsigned thing_count;
+	struct evrdma_buf *held[MAX_HELD];
+	unsigned held_count;
+	struct tickets spent;
+	unsigned serials;
+	int references; /* of the user's memory that are not cleaned up yet */
+	bool in_call;
+	bool ending;
+	bool troubled; /* calls were made to fail, or the device was pulled */
+	bool pulled;
+	unsigned depth; /* of callbacks */
+	int fds;        /* open before it began */
+};
+
+/* --- what is said, and found wrong ----------------------------------------------------------- */
+
+extern bool trace_on;
+
+void trace_begin(uint64_t seed, const char *program);
+void trace(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* What has happened so far, as one number. */
+void trace_mix(unsigned a, unsigned b, unsigned c);
+uint64_t trace_digest(void);
+/* Ends the program. */
+_Noreturn void wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#define MUST(condition, ...)                                                                       \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			wrong(__VA_ARGS__);                                                        \
+	} while (0)
+
+/* --- things ---------------------------------------------------------------------------------- */
+
+void *thing_new(struct world *w, enum kind kind, unsigned home, size_t size);
+/* Counts a call, and forbids callbacks until it is over. */
+void thing_call(struct thing *thing, unsigned mark);
+/* Says what it returned. */
+int thing_returned(struct thing *thing, unsigned mark, int ret);
+/* A callback: checks that it may come. */
+void thing_event(struct thing *thing, unsigned mark);
+/* The last one. */
+void thing_gone(struct thing *thing);
+/* When all is over: nothing of it may be left. */
+void thing_check_end(struct thing *thing);
+/* One that is not gone, in one of the states, or NULL. */
+void *thing_pick(struct world *w, enum kind kind, unsigned states);
+unsigned thing_live(struct world *w, enum kind kind);
+struct thing *thing_numbered(struct world *w, enum kind kind, unsigned number);
+#define ANY_STATE ~0u
+#define IN(state) (1u << (state))
+#define FOR_EACH_THING(w, thing, i)                                                                \
+	for (i = 0; i < (w)->thing_count && ((thing) = (w)->things[i]); i++)
+
+/* --- the world ------------------------------------------------------------------------------- */
+
+struct world *world_new(uint64_t seed);
+/* Does one thing. */
+void world_step(struct world *w);
+/* Closes all and runs to the end, and finds what is left. */
+void world_end(struct world *w);
+/* A turn of the loop; false when there was nothing to do. */
+bool world_turn(struct world *w);
+void world_settle(struct world *w);
+/* To the next timer. */
+void world_skip(struct world *w);
+void world_address(struct sockaddr_in *sin, const char *ip, uint16_t port);
+/* Whether a call may give that because one below was made to fail. */
+bool world_excuses(const struct world *w, int ret);
+/* In a callback: sometimes the user does something there. */
+void world_act(struct world *w);
+
+/* A base that takes objects, or NULL. */
+struct home *world_home(struct world *w);
+struct home *home_new(struct world *w);
+bool home_has_room(struct home *home, enum kind kind);
+/* A new object could not be made: only for a reason. */
+void home_refused(struct home *home, int err);
+void home_close(struct home *home);
+void home_check_idle(struct home *home, bool for_ever);
+void home_check_balance(struct home *home);
+
+/* A buffer to send from or receive into, or NULL; and one of the user's own memory. */
+struct evrdma_buf *world_buf(struct world *w, unsigned home);
+struct evrdma_buf *world_reference(struct world *w, size_t size, unsigned flags, void **data);
+/* Keeps a buffer until later. */
+void world_hold(struct world *w, struct evrdma_buf *buf);
+void world_release_one(struct world *w);
+
+/* --- actions --------------------------------------------------------------------------------- */
+
+struct action {
+	const char *name;
+	unsigned weight;
+	void (*run)(struct world *w);
+};
+
+/* Ends with one without a name. */
+extern const struct action base_actions[], port_actions[], conn_actions[], dgram_actions[],
+	member_actions[], id_actions[], fake_actions[];
+
+/* --- what goes over the wire ----------------------------------------------------------------- */
+
+enum { MESSAGE_HEADER = 16 };
+
+void message_fill(void *to, size_t len, unsigned sender, unsigned serial);
+/* Whether it is one, whole; whose, and which. */
+bool message_check(const void *from, size_t len, unsigned *sender, unsigned *serial);
+size_t message_len(struct world *w, size_t most);
+
+struct ticket *ticket_new(struct thing *thing, struct tickets *tickets);
+void ticket_drop(struct ticket *ticket, struct tickets *tickets);
+/* The oldest is over. */
+void ticket_over(struct ticket *ticket, struct tickets *tickets);
+
+/* --- each kind, for the others ---------------------------------------------------------------- */
+
+struct side *side_new(struct world *w, unsigned home);
+void side_accept(struct side *side, struct ask *ask);
+void side_close(struct side *side);
+void side_closing(struct side *side);
+void side_check_idle(struct side *side, bool for_ever);
+void side_check_end(struct side *side);
+void side_on_recv(struct evrdma_conn *conn, const struct evrdma_recv *recv, void *arg);
+void side_recv(struct world *w);
+void side_send(struct world *w);
+void side_submit(struct world *w);
+void side_expose(struct world *w);
+
+struct port *port_new(struct world *w, unsigned home, bool for_dgrams);
+void port_close(struct port *port);
+void ask_reject(struct ask *ask);
+/* It belongs to the library again. */
+void ask_forget(struct ask *ask);
+
+struct endpoint *endpoint_new(struct world *w, unsigned home);
+void endpoint_close(struct endpoint *endpoint);
+void endpoint_closing(struct endpoint *endpoint);
+void endpoint_check_idle(struct endpoint *endpoint, bool for_ever);
+struct ticket *endpoint_make_datagram(struct endpoint *endpoint);
+/* can: whether the state of all who take part allows it. */
+void endpoint_submitted(struct endpoint *endpoint, struct ticket *ticket, bool can, int ret);
+void endpoint_sent(struct evrdma_dgram *dgram, struct evrdma_buf *buf,
+	const struct evrdma_error *error, void *arg);
+struct friend *friend_new(struct endpoint *endpoint, const struct evrdma_recv *recv);
+void friend_check_idle(struct friend *friend, bool for_ever);
+
+void plain_close(struct plain *plain);
+void plain_check_idle(struct plain *plain, bool for_ever);
+
+#endif

@@ -1,0 +1,375 @@
+/* The beginning and the end of a schedule, and its loop. */
+#include "schedule/schedule.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <event2/dns.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	FDS = 96,           /* descriptors that are looked at */
+	MANY_TURNS = 20000, /* no end takes so many */
+	SETTLE_TURNS = 2000,
+};
+
+void world_address(struct sockaddr_in *sin, const char *ip, uint16_t port)
+{
+	memset(sin, 0, sizeof(*sin));
+	sin->sin_family = AF_INET;
+	sin->sin_port = htons(port);
+	inet_pton(AF_INET, ip, &sin->sin_addr);
+}
+
+bool world_excuses(const struct world *w, int ret)
+{
+	return ret && w->troubled;
+}
+
+/* --- turns ----------------------------------------------------------------------------------- */
+
+static void check_thing_idle(struct thing *thing, bool for_ever)
+{
+	switch (thing->kind) {
+	case CONN:
+		side_check_idle((struct side *)thing, for_ever);
+		break;
+	case DGRAM:
+		endpoint_check_idle((struct endpoint *)thing, for_ever);
+		break;
+	case PEER:
+		friend_check_idle((struct friend *)thing, for_ever);
+		break;
+	case ID:
+		plain_check_idle((struct plain *)thing, for_ever);
+		break;
+	case LISTENER:
+		MUST(thing->state != LISTENER_CLOSING, "listener %u: nobody goes on closing it",
+			thing->number);
+		break;
+	case REQUEST:
+		MUST(thing->state != REQUEST_MOVING, "request %u: nobody goes on moving it",
+			thing->number);
+		break;
+	case BASE:
+		home_check_idle((struct home *)thing, for_ever);
+		break;
+	default:
+		break;
+	}
+}
+
+/* The loop would sleep: whatever can be done without it has to be done by now. */
+static void check_idle(struct world *w, bool for_ever)
+{
+	struct thing *thing;
+	unsigned i;
+
+	MUST(!fake_unpolled(), "the loop sleeps, and %u completions wait", fake_unpolled());
+	FOR_EACH_THING(w, thing, i)
+	if (!thing->gone)
+		check_thing_idle(thing, for_ever);
+}
+
+bool world_turn(struct world *w)
+{
+	enum clock_turn turn = clock_turn(w->loop, false);
+
+	if (turn == CLOCK_IDLE || turn == CLOCK_FOREVER)
+		check_idle(w, turn == CLOCK_FOREVER);
+	return turn == CLOCK_RAN;
+}
+
+void world_settle(struct world *w)
+{
+	unsigned turns = 0;
+
+	while (world_turn(w))
+		MUST(turns++ < SETTLE_TURNS, "the loop does not come to rest");
+}
+
+void world_skip(struct world *w)
+{
+	clock_turn(w->loop, true);
+}
+
+/* --- actions --------------------------------------------------------------------------------- */
+
+static const struct action *const tables[] = { base_actions, port_actions, conn_actions,
+	dgram_actions, member_actions, id_actions, fake_actions };
+
+enum { TABLES = sizeof(tables) / sizeof(tables[0]), MAX_ACTIONS = 96, USER_TABLES = TABLES - 1 };
+
+/* Every schedule likes other actions, and cannot do some at all. */
+static void choose_weights(struct world *w)
+{
+	const struct action *action;
+	unsigned t, n = 0;
+
+	for (t = 0; t < TABLES; t++)
+		for (action = tables[t]; action->name; action++, n++) {
+			static const unsigned factors[] = { 0, 1, 1, 2, 4 };
+
+			MUST(n < MAX_ACTIONS, "there is no room for one more action");
+			w->weights[n] = action->weight * RANDOM_OF(&w->random, factors);
+		}
+}
+
+static void act(struct world *w, unsigned table_count)
+{
+	const struct action *action;
+	unsigned t, n, total, at = 0;
+
+	for (total = n = t = 0; t < table_count; t++)
+		for (action = tables[t]; action->name; action++)
+			total += w->weights[n++];
+	if (!total)
+		return;
+	at = random_below(&w->random, total);
+	for (n = t = 0; t < table_count; t++)
+		for (action = tables[t]; action->name; action++) {
+			if (at < w->weights[n]) {
+				action->run(w);
+				return;
+			}
+			at -= w->weights[n++];
+		}
+}
+
+void world_step(struct world *w)
+{
+	act(w, TABLES);
+}
+
+void world_act(struct world *w)
+{
+	unsigned n = w->profile.acts_in_callbacks;
+
+	if (!n || w->depth >= 2 || !random_once_in(&w->random, n))
+		return;
+	w->depth++;
+	act(w, USER_TABLES);
+	w->depth--;
+}
+
+/* --- the beginning --------------------------------------------------------------------------- */
+
+static int count_fds(void)
+{
+	int fd, n = 0;
+
+	for (fd = 0; fd < FDS; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void choose_profile(struct world *w)
+{
+	struct random *r = &w->random;
+
+	w->profile = (struct profile){
+		.holds = random_once_in(r, 3),
+		.by_hand = random_once_in(r, 4),
+		.faults = random_once_in(r, 5),
+		.pulls = random_once_in(r, 6),
+		.injects = random_once_in(r, 4),
+		.closes_bases = random_once_in(r, 3),
+		.dgrams = random_once_in(r, 2),
+		.ids = random_once_in(r, 4),
+		.async = random_once_in(r, 6),
+		.acts_in_callbacks = random_once_in(r, 2) ? 1 + random_below(r, 6) : 0,
+	};
+}
+
+static void choose_device(struct world *w)
+{
+	static const enum fake_kind kinds[] = { FAKE_ROCE, FAKE_ROCE, FAKE_ROCE, FAKE_IWARP,
+		FAKE_IB };
+	static const char *const ips[FAKE_KINDS] = {
+		[FAKE_ROCE] = FAKE_ROCE_IP, [FAKE_IWARP] = FAKE_IWARP_IP, [FAKE_IB] = FAKE_IB_IP
+	};
+
+	w->kind = RANDOM_OF(&w->random, kinds);
+	w->ip = ips[w->kind];
+	if (w->kind != FAKE_ROCE)
+		fake_device_add(w->kind);
+	/* Where there are no datagrams, there is more of the rest. */
+	if (w->kind == FAKE_IWARP)
+		w->profile.dgrams = false;
+}
+
+struct world *world_new(uint64_t seed)
+{
+	static const unsigned ticks_us[] = { 0, 0, 0, 50, 700 };
+	struct world *w = calloc(1, sizeof(*w));
+	unsigned i, homes;
+
+	MUST(w, "out of memory");
+	w->random.state = seed;
+	w->weights = calloc(MAX_ACTIONS, sizeof(*w->weights));
+	w->fds = count_fds();
+	TAILQ_INIT(&w->spent);
+	clock_start(RANDOM_OF(&w->random, ticks_us));
+	choose_profile(w);
+	choose_device(w);
+	choose_weights(w);
+	w->loop = event_base_new();
+	w->names = evdns_base_new(w->loop, 0);
+	homes = 1 + random_below(&w->random, HOMES);
+	for (i = 0; i < homes; i++)
+		w->homes[w->home_count++] = home_new(w);
+	return w;
+}
+
+/* --- the end --------------------------------------------------------------------------------- */
+
+static bool all_gone(struct world *w, bool bases_too)
+{
+	struct thing *thing;
+	unsigned i;
+
+	FOR_EACH_THING(w, thing, i)
+	if (!thing->gone && thing->kind != REQUEST && (bases_too || thing->kind != BASE))
+		return false;
+	return true;
+}
+
+static void run_to_end(struct world *w, bool bases_too)
+{
+	unsigned turns = 0;
+	enum clock_turn turn;
+
+	while (!all_gone(w, bases_too)) {
+		turn = clock_turn(w->loop, true);
+		MUST(turn != CLOCK_FOREVER && turn != CLOCK_EMPTY,
+			"nothing is pending, and not all is closed");
+		MUST(turns++ < MANY_TURNS, "all was closed, and there is no end to it");
+	}
+}
+
+/* From here on the kernel answers everything, or says that nobody does. */
+static void end_trouble(struct world *w)
+{
+	int kind;
+
+	fake_fail_nth(FAKE_ANY, 0, 0);
+	fake_work_by_hand(false);
+	for (kind = 0; kind < FAKE_MESSAGES; kind++) {
+		if (random_once_in(&w->random, 3))
+			fake_time_out((enum fake_message)kind);
+		fake_release((enum fake_message)kind);
+	}
+	while (fake_step(1000))
+		;
+}
+
+static void close_one(struct thing *thing)
+{
+	switch (thing->kind) {
+	case CONN:
+		side_close((struct side *)thing);
+		break;
+	case DGRAM:
+		endpoint_close((struct endpoint *)thing);
+		break;
+	case LISTENER:
+		port_close((struct port *)thing);
+		break;
+	case ID:
+		plain_close((struct plain *)thing);
+		break;
+	case REQUEST:
+		ask_reject((struct ask *)thing);
+		break;
+	default:
+		break; /* groups and peers go with their endpoint, bases last */
+	}
+}
+
+static void close_all(struct world *w)
+{
+	struct thing *thing;
+	unsigned i;
+
+	/* Anew after each turn: what arrives meanwhile is closed as well. */
+	for (i = 0; i < w->thing_count; i++) {
+		thing = w->things[i];
+		if (!thing->gone)
+			close_one(thing);
+		if (random_once_in(&w->random, 4))
+			world_turn(w);
+	}
+}
+
+static void release_all(struct world *w)
+{
+	while (w->held_count)
+		world_release_one(w);
+}
+
+/* One after the other, so that what each has borrowed can be counted; or all at once. */
+static void close_world(struct world *w, bool orderly)
+{
+	unsigned i;
+
+	if (orderly) {
+		close_all(w);
+		run_to_end(w, false);
+		release_all(w);
+		for (i = 0; i < w->home_count; i++)
+			home_check_balance(w->homes[i]);
+	}
+	for (i = 0; i < w->home_count; i++)
+		home_close(w->homes[i]);
+	run_to_end(w, true);
+}
+
+static void free_world(struct world *w)
+{
+	struct ticket *ticket;
+	unsigned i;
+
+	for (i = 0; i < w->thing_count; i++) {
+		thing_check_end(w->things[i]);
+		free(w->things[i]);
+	}
+	MUST(!w->references, "%d pieces of the user's memory were not given back", w->references);
+	while ((ticket = TAILQ_FIRST(&w->spent)))
+		ticket_drop(ticket, &w->spent);
+	free(w->weights);
+	free(w);
+}
+
+static void check_nothing_left(int fds)
+{
+	const char *left = fake_expect_clean();
+
+	MUST(!left, "%s", left);
+	MUST(count_fds() == fds, "%d descriptors were open, %d are", fds, count_fds());
+}
+
+void world_end(struct world *w)
+{
+	bool orderly = random_once_in(&w->random, 2), late = random_once_in(&w->random, 3);
+	int fds = w->fds;
+
+	trace(w, "the end: %s, %s", orderly ? "one by one" : "the bases",
+		late ? "with the kernel as it is" : "with a kernel that answers");
+	w->ending = true;
+	w->profile.acts_in_callbacks = 0;
+	if (!late)
+		end_trouble(w);
+	close_world(w, orderly);
+	release_all(w);
+	end_trouble(w);
+	evdns_base_free(w->names, 0);
+	MUST(clock_turn(w->loop, false) == CLOCK_EMPTY, "an event is left in the loop");
+	event_base_free(w->loop);
+	free_world(w);
+	check_nothing_left(fds);
+	fake_reset();
+}
