@@ -174,12 +174,31 @@ static void on_sent(
 		((evrdma_conn_work_cb)send->cb)(conn, error, send->arg);
 }
 
+/* What comes when the connection ended before it was there is nobody's message. */
+static void cancel_received(struct evrdma_conn *conn, const struct evrdma_recv *recv)
+{
+	const struct evrdma_recv cancelled = {
+		.buf = recv->buf,
+		.data = recv->data,
+		.err = ECANCELED,
+		.wc_status = recv->wc_status,
+		.wc = recv->wc,
+	};
+
+	if (conn->recv_cb && !conn->options.recv_pool && !conn->options.srq)
+		conn->recv_cb(conn, &cancelled, conn->arg);
+}
+
 static void on_received(struct evr_qp *qp, const struct evrdma_recv *recv)
 {
 	struct evrdma_conn *conn = of_qp(qp);
 
 	if (conn->state == EVR_CONN_SETUP && !recv->err)
 		evr_conn_established_by_data(conn);
+	if (!recv->err && !conn->connected) {
+		cancel_received(conn, recv);
+		return;
+	}
 	if (!recv->err) {
 		evr_qp_release_sends(qp);
 		evr_conn_heard(conn, true);

@@ -74,6 +74,7 @@ struct evrdma_conn {
 	enum evr_conn_end end;
 	enum evrdma_step step;
 	bool passive;
+	bool connected; /* CONNECTED was told */
 	bool handshaking; /* the CM was asked to connect or accept: the peer may know of us */
 	bool disconnecting;
 	bool probing; /* the peer was asked whether it is there */
