@@ -6,6 +6,7 @@
 
 #include "ev/addr.h"
 #include "ev/dgram.h"
+#include "ev/error.h"
 #include "ev/pd.h"
 #include "ev/request.h"
 
@@ -83,7 +84,7 @@ int evr_dgram_get_sender_ah(
 	memset(&attr, 0, sizeof(attr));
 	errno = 0;
 	if (ibv_init_ah_from_wc(dgram->cmid.cm->verbs, dgram->cmid.cm->port_num, &wc, &grh, &attr))
-		return errno ? -errno : -EIO;
+		return evr_verbs_error();
 	return evr_dgram_get_ah(dgram, &attr, ah);
 }
 

@@ -15,7 +15,9 @@ int evr_errno(int ret)
 
 int evr_verbs_error(void)
 {
-	return errno ? -errno : -EIO;
+	if (!errno)
+		return -EIO;
+	return errno == EAGAIN ? -ENOMEM : -errno;
 }
 
 void evr_error_set(struct evrdma_error *error, int err, enum evrdma_step step)
