@@ -81,13 +81,13 @@ static void on_joined(struct evrdma_mcast *group, const struct rdma_ud_param *pa
 	if (group->state != EVR_MCAST_JOINING)
 		return;
 	group->ah_attr = param->ah_attr;
-	group->dest.qp_num = param->qp_num;
-	group->dest.qkey = param->qkey;
 	ret = evr_dgram_get_ah(group->dgram, &group->ah_attr, &group->dest.ah);
 	if (ret) {
 		fail_errno(group, -ret);
 		return;
 	}
+	group->dest.qp_num = param->qp_num;
+	group->dest.qkey = param->qkey;
 	group->state = EVR_MCAST_MEMBER;
 	group->joined = true;
 	tell(group, EVRDMA_MCAST_JOINED, NULL);
