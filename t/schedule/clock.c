@@ -10,14 +10,15 @@
 enum { NS_PER_US = 1000, US_PER_MS = 1000, US_PER_S = 1000000 };
 
 /* Far from 0, which libevent takes for a time that is not known. */
-static const uint64_t start_us = (uint64_t)1000 * US_PER_S;
-
-static uint64_t now_us, tick_us;
+static uint64_t now_us = (uint64_t)1000 * US_PER_S;
+static uint64_t start_us, tick_us;
 static struct event_base *sleeper;
 static bool may_skip, went_to_sleep, for_ever;
 
 void clock_start(unsigned us)
 {
+	/* It never goes back, and what was just now for one schedule is long ago for the next. */
+	start_us = (now_us / US_PER_S + 100) * US_PER_S;
 	now_us = start_us;
 	tick_us = us;
 }
@@ -44,7 +45,8 @@ uint64_t clock_real_us(void)
 
 int clock_gettime(clockid_t which, struct timespec *ts)
 {
-	now_us += tick_us;
+	if (!went_to_sleep)
+		now_us += tick_us;
 	ts->tv_sec = (time_t)(now_us / US_PER_S);
 	ts->tv_nsec = (long)(now_us % US_PER_S * NS_PER_US);
 	return 0;
@@ -68,6 +70,7 @@ int epoll_wait(int epoll, struct epoll_event *events, int max, int timeout_ms)
 		now_us += (uint64_t)timeout_ms * US_PER_MS;
 		return 0;
 	}
+	/* From here to the end of the turn no time passes, so that no timer is due after all. */
 	went_to_sleep = true;
 	for_ever = timeout_ms < 0;
 	if (sleeper)
@@ -77,16 +80,18 @@ int epoll_wait(int epoll, struct epoll_event *events, int max, int timeout_ms)
 
 enum clock_turn clock_turn(struct event_base *loop, bool skip)
 {
+	bool slept;
 	int ret;
 
 	sleeper = loop;
 	may_skip = skip;
-	went_to_sleep = false;
 	ret = event_base_loop(loop, EVLOOP_ONCE);
 	sleeper = NULL;
+	slept = went_to_sleep;
+	went_to_sleep = false;
 	if (ret == 1)
 		return CLOCK_EMPTY;
-	if (!went_to_sleep)
+	if (!slept)
 		return CLOCK_RAN;
 	return for_ever ? CLOCK_FOREVER : CLOCK_IDLE;
 }

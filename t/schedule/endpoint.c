@@ -224,7 +224,7 @@ void endpoint_submitted(struct endpoint *e, struct ticket *ticket, bool can, int
 	bool full = e->under_way == capacity;
 
 	if (can)
-		MUST(full ? ret == -EAGAIN : !ret || world_excuses(e->thing.world, ret),
+		MUST(ret == (full ? -EAGAIN : 0) || world_excuses(e->thing.world, ret),
 			"dgram %u: a send gives %d with %u of %u under way", e->thing.number, ret,
 			e->under_way, capacity);
 	else
@@ -261,16 +261,13 @@ static void new_dgram(struct world *w)
 		endpoint_new(w, home->thing.home);
 }
 
-static void open_dgram(struct world *w)
+void endpoint_open(struct endpoint *e)
 {
-	struct endpoint *e = thing_pick(
-		w, DGRAM, random_once_in(&w->random, 4) ? ANY_STATE : IN(DGRAM_NEW));
+	struct world *w = e->thing.world;
 	bool by_dst = random_once_in(&w->random, 2);
 	struct sockaddr_in src, dst;
 	int ret, want = -EALREADY;
 
-	if (!e)
-		return;
 	if (e->thing.state == DGRAM_NEW)
 		want = 0;
 	else if (e->thing.state == DGRAM_CLOSING)
@@ -286,6 +283,15 @@ static void open_dgram(struct world *w)
 		e->thing.state = DGRAM_OPENING;
 }
 
+static void open_dgram(struct world *w)
+{
+	struct endpoint *e = thing_pick(
+		w, DGRAM, random_once_in(&w->random, 4) ? ANY_STATE : IN(DGRAM_NEW));
+
+	if (e)
+		endpoint_open(e);
+}
+
 static int expected_accept(const struct endpoint *e, const struct ask *ask)
 {
 	if (e->thing.state != DGRAM_READY)
@@ -295,17 +301,10 @@ static int expected_accept(const struct endpoint *e, const struct ask *ask)
 	return e->thing.home != ask->thing.home ? -EXDEV : 0;
 }
 
-static void accept_dgram(struct world *w)
+void endpoint_accept(struct endpoint *e, struct ask *ask)
 {
-	struct ask *ask = thing_pick(w, REQUEST, IN(REQUEST_OFFERED) | IN(REQUEST_KEPT) |
-			IN(REQUEST_MOVED));
-	struct endpoint *e = thing_pick(
-		w, DGRAM, random_once_in(&w->random, 4) ? ANY_STATE : IN(DGRAM_READY));
-	int ret, want;
+	int ret, want = expected_accept(e, ask);
 
-	if (!ask || !e)
-		return;
-	want = expected_accept(e, ask);
 	cover(REQUEST, ask->thing.state, REQUEST_ACCEPT_DGRAM);
 	thing_call(&e->thing, DGRAM_ACCEPT);
 	ret = evrdma_dgram_accept(e->dgram, ask->request, "yes", 4);
@@ -315,6 +314,17 @@ static void accept_dgram(struct world *w)
 		e->thing.number, ret, want);
 	if (!ret)
 		ask_forget(ask);
+}
+
+static void accept_dgram(struct world *w)
+{
+	struct ask *ask = thing_pick(w, REQUEST, IN(REQUEST_OFFERED) | IN(REQUEST_KEPT) |
+			IN(REQUEST_MOVED));
+	struct endpoint *e = thing_pick(
+		w, DGRAM, random_once_in(&w->random, 4) ? ANY_STATE : IN(DGRAM_READY));
+
+	if (ask && e)
+		endpoint_accept(e, ask);
 }
 
 static void get_dgram(struct world *w)
@@ -333,7 +343,8 @@ static void get_dgram(struct world *w)
 
 static void close_dgram(struct world *w)
 {
-	struct endpoint *e = thing_pick(w, DGRAM, ANY_STATE);
+	struct endpoint *e = thing_pick(w, DGRAM, random_once_in(&w->random, 4) ? ANY_STATE
+										: ~IN(DGRAM_NEW));
 
 	if (e)
 		endpoint_close(e);

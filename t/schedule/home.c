@@ -174,11 +174,20 @@ static void mark_closing(struct thing *thing)
 	}
 }
 
+/* What was moved to the base goes with it, as long as there is an id there. */
+static bool was_moved_to(const struct thing *thing, unsigned home)
+{
+	const struct side *side = (const struct side *)thing;
+
+	if (thing->kind == ID)
+		return ((const struct plain *)thing)->events_home == home;
+	return thing->kind == CONN && side->events_home == home &&
+		evrdma_conn_get_cm_id(side->conn);
+}
+
 static bool is_on(const struct thing *thing, unsigned home)
 {
-	if (thing->kind == CONN && ((const struct side *)thing)->events_home == home)
-		return true;
-	return thing->home == home;
+	return thing->home == home || was_moved_to(thing, home);
 }
 
 void home_close(struct home *home)

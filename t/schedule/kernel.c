@@ -122,6 +122,16 @@ static void plug_in(struct world *w)
 	fake_device_add(w->kind);
 }
 
+static void inject_on(struct world *w, const struct thing *thing, struct rdma_cm_id *cm,
+	enum rdma_cm_event_type event)
+{
+	if (!w->profile.injects || !cm)
+		return;
+	trace(w, "kernel: %s %u gets %s", cover_kind_name(thing->kind), thing->number,
+		rdma_event_str(event));
+	fake_inject(cm, event, event == RDMA_CM_EVENT_REJECTED ? 28 : 0);
+}
+
 /* Events that may come at any time, late ones and second ones too. */
 static void inject(struct world *w)
 {
@@ -129,13 +139,21 @@ static void inject(struct world *w)
 		RDMA_CM_EVENT_TIMEWAIT_EXIT, RDMA_CM_EVENT_ADDR_CHANGE, RDMA_CM_EVENT_UNREACHABLE,
 		RDMA_CM_EVENT_REJECTED, RDMA_CM_EVENT_CONNECT_ERROR };
 	struct side *side = thing_pick(w, CONN, ANY_STATE);
-	struct rdma_cm_id *cm = side ? evrdma_conn_get_cm_id(side->conn) : NULL;
-	enum rdma_cm_event_type event = RANDOM_OF(&w->random, events);
 
-	if (!w->profile.injects || !cm)
-		return;
-	trace(w, "kernel: conn %u gets %s", side->thing.number, rdma_event_str(event));
-	fake_inject(cm, event, event == RDMA_CM_EVENT_REJECTED ? 28 : 0);
+	if (side)
+		inject_on(w, &side->thing, evrdma_conn_get_cm_id(side->conn),
+			RANDOM_OF(&w->random, events));
+}
+
+static void inject_on_id(struct world *w)
+{
+	static const enum rdma_cm_event_type events[] = { RDMA_CM_EVENT_TIMEWAIT_EXIT,
+		RDMA_CM_EVENT_ADDR_CHANGE };
+	struct plain *plain = thing_pick(w, ID, ANY_STATE);
+
+	if (plain)
+		inject_on(w, &plain->thing, evrdma_id_get_cm_id(plain->id),
+			RANDOM_OF(&w->random, events));
 }
 
 /* From nobody who is there. */
@@ -182,13 +200,39 @@ static void skip(struct world *w)
 	world_skip(w);
 }
 
+/* What was asked for but not begun has its whole time yet when the loop comes to it. */
+static void forgive(struct thing *thing, uint64_t us)
+{
+	switch (thing->kind) {
+	case BASE:
+		((struct home *)thing)->since_us += us;
+		break;
+	case CONN:
+		((struct side *)thing)->since_us += us;
+		break;
+	case DGRAM:
+		((struct endpoint *)thing)->since_us += us;
+		break;
+	default:
+		break;
+	}
+}
+
 static void wait(struct world *w)
 {
 	static const unsigned us[] = { 1000, 1000, 5000, 20000, 60000, 1100000, 11000000 };
 	unsigned long_us = RANDOM_OF(&w->random, us);
+	bool at_rest = random_once_in(&w->random, 2);
+	struct thing *thing;
+	unsigned i;
 
+	if (at_rest)
+		world_settle(w);
 	trace(w, "time: %u us", long_us);
 	clock_advance_us(long_us);
+	FOR_EACH_THING(w, thing, i)
+	if (!at_rest && !thing->gone)
+		forgive(thing, long_us);
 	world_settle(w);
 }
 
@@ -207,6 +251,7 @@ const struct action fake_actions[] = {
 	{ "pull", 2, pull },
 	{ "plug in", 6, plug_in },
 	{ "inject", 6, inject },
+	{ "inject on id", 4, inject_on_id },
 	{ "inject request", 3, inject_request },
 	{ "async", 4, raise_async },
 	{ 0 },

@@ -156,7 +156,7 @@ static void find(struct world *w)
 {
 	struct endpoint *e = thing_pick(
 		w, DGRAM, random_once_in(&w->random, 4) ? ANY_STATE : IN(DGRAM_READY));
-	struct port *port = thing_pick(w, LISTENER, ANY_STATE);
+	struct port *port = port_for_dgrams(w);
 	struct evrdma_peer_options options;
 	struct sockaddr_in sin;
 	struct friend *f;
@@ -215,50 +215,68 @@ void friend_check_idle(struct friend *f, bool for_ever)
 
 /* --- sending --------------------------------------------------------------------------------- */
 
-static void send_to_group(struct world *w)
+static bool send_to_group(struct member *m)
 {
-	struct member *m = thing_pick(
-		w, GROUP, random_once_in(&w->random, 4) ? ANY_STATE : IN(GROUP_MEMBER));
-	struct endpoint *e = m ? m->endpoint : NULL;
-	struct ticket *ticket = e ? endpoint_make_datagram(e) : NULL;
+	struct endpoint *e = m->endpoint;
+	struct ticket *ticket = endpoint_make_datagram(e);
 	int ret;
 
 	if (!ticket)
-		return;
+		return false;
 	cover(GROUP, m->thing.state, GROUP_SEND);
 	thing_call(&e->thing, DGRAM_SEND);
 	ret = evrdma_dgram_send(e->dgram, m->group, ticket->buf, ticket->len,
 		ticket->with_imm ? &ticket->serial : NULL, endpoint_sent, ticket);
 	thing_returned(&e->thing, DGRAM_SEND, ret);
 	endpoint_submitted(e, ticket, e->thing.state == DGRAM_READY && m->thing.state == GROUP_MEMBER, ret);
+	return !ret;
 }
 
-static void send_to_peer(struct world *w)
+static void send_to_some_group(struct world *w)
 {
-	struct friend *f = thing_pick(
-		w, PEER, random_once_in(&w->random, 4) ? ANY_STATE : IN(PEER_READY));
-	struct endpoint *e = f ? f->endpoint : NULL;
-	struct ticket *ticket = e ? endpoint_make_datagram(e) : NULL;
+	unsigned n = random_once_in(&w->random, 3) ? 1 + random_below(&w->random, 16) : 1;
+	struct member *m = thing_pick(
+		w, GROUP, random_once_in(&w->random, 4) ? ANY_STATE : IN(GROUP_MEMBER));
+
+	while (m && n-- && send_to_group(m))
+		;
+}
+
+static bool send_to_peer(struct friend *f)
+{
+	struct endpoint *e = f->endpoint;
+	struct ticket *ticket = endpoint_make_datagram(e);
 	int ret;
 
 	if (!ticket)
-		return;
+		return false;
 	cover(PEER, f->thing.state, PEER_SEND);
 	thing_call(&e->thing, DGRAM_SEND_TO);
 	ret = evrdma_dgram_send_to(e->dgram, f->peer, ticket->buf, ticket->len,
 		ticket->with_imm ? &ticket->serial : NULL, endpoint_sent, ticket);
 	thing_returned(&e->thing, DGRAM_SEND_TO, ret);
 	endpoint_submitted(e, ticket, e->thing.state == DGRAM_READY && f->thing.state == PEER_READY, ret);
+	return !ret;
+}
+
+static void send_to_some_peer(struct world *w)
+{
+	unsigned n = random_once_in(&w->random, 3) ? 1 + random_below(&w->random, 16) : 1;
+	struct friend *f = thing_pick(
+		w, PEER, random_once_in(&w->random, 4) ? ANY_STATE : IN(PEER_READY));
+
+	while (f && n-- && send_to_peer(f))
+		;
 }
 
 const struct action member_actions[] = {
 	{ "join", 4, join },
-	{ "leave", 1, leave },
+	{ "leave", 2, leave },
 	{ "get group", 1, get_group },
 	{ "find", 4, find },
-	{ "close peer", 1, close_peer },
+	{ "close peer", 2, close_peer },
 	{ "get peer", 1, get_peer },
-	{ "send to group", 8, send_to_group },
-	{ "send to peer", 8, send_to_peer },
+	{ "send to group", 8, send_to_some_group },
+	{ "send to peer", 8, send_to_some_peer },
 	{ 0 },
 };

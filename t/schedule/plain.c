@@ -9,6 +9,13 @@
 enum { SLACK_US = 60000, US_PER_MS = 1000 };
 enum { MAIN, JOIN, DISCONNECT };
 
+/* Busy while one of the main operations is under way. */
+static void set_state(struct plain *p)
+{
+	if (p->thing.state != ID_CLOSING)
+		p->thing.state = p->operations[MAIN].under_way ? ID_BUSY : ID_OPEN;
+}
+
 /* --- callbacks ------------------------------------------------------------------------------- */
 
 static void on_done(struct evrdma_id *id, const struct evrdma_error *error,
@@ -22,6 +29,7 @@ static void on_done(struct evrdma_id *id, const struct evrdma_error *error,
 	MUST(op->under_way, "id %u: %s is over for the second time", p->thing.number,
 		cover_mark_name(ID, op->mark));
 	op->under_way = false;
+	set_state(p);
 	world_act(p->thing.world);
 }
 
@@ -58,6 +66,7 @@ static void new_plain(struct world *w)
 	if (!w->profile.ids || !home_has_room(home, ID))
 		return;
 	p = thing_new(w, ID, home->thing.home, sizeof(*p));
+	p->events_home = home->thing.home;
 	for (i = 0; i < 3; i++)
 		p->operations[i].plain = p;
 	w->in_call = true;
@@ -105,7 +114,8 @@ static struct operation *begin(struct plain *p, unsigned slot, unsigned mark)
 	if (!op->under_way) {
 		op->mark = mark;
 		op->since_us = clock_now_us();
-		op->timeout_ms = slot == MAIN ? 20 : 0;
+		/* How long resolving takes is the kernel's affair. */
+		op->timeout_ms = mark == ID_CONNECT || mark == ID_ACCEPT ? 20 : 0;
 	}
 	return op;
 }
@@ -123,6 +133,7 @@ static void begun(struct plain *p, struct operation *op, unsigned mark, int ret)
 		cover_mark_name(ID, mark), ret);
 	if (!ret)
 		op->under_way = true;
+	set_state(p);
 }
 
 static void resolve_addr(struct world *w)
@@ -266,7 +277,7 @@ static void migrate_id(struct world *w)
 	MUST(ret || home->thing.state == BASE_OPEN, "id %u moves to a base that is closing",
 		p->thing.number);
 	if (!ret)
-		p->thing.home = home->thing.home;
+		p->events_home = home->thing.home;
 }
 
 static void close_id(struct world *w)

@@ -96,6 +96,25 @@ static void get_request(struct world *w)
 	thing_returned(&ask->thing, REQUEST_GET, 0);
 }
 
+/* Mostly where datagrams are asked for. */
+struct port *port_for_dgrams(struct world *w)
+{
+	struct port *port = NULL;
+	unsigned tries = 8;
+
+	while (tries-- && (port = thing_pick(w, LISTENER, ANY_STATE)) && !port->for_dgrams)
+		;
+	return port;
+}
+
+static void serve_dgram(struct ask *ask)
+{
+	struct endpoint *e = thing_pick(ask->thing.world, DGRAM, IN(DGRAM_READY));
+
+	if (e)
+		endpoint_accept(e, ask);
+}
+
 /* --- listeners ------------------------------------------------------------------------------- */
 
 /* Most are taken at once, as servers do. */
@@ -104,8 +123,13 @@ static void serve(struct ask *ask)
 	struct world *w = ask->thing.world;
 	struct side *side;
 
-	if (ask->port->for_dgrams || random_once_in(&w->random, 4) ||
-		!home_has_room(w->homes[ask->thing.home], CONN))
+	if (random_once_in(&w->random, 4))
+		return;
+	if (ask->port->for_dgrams) {
+		serve_dgram(ask);
+		return;
+	}
+	if (!home_has_room(w->homes[ask->thing.home], CONN))
 		return;
 	side = side_new(w, ask->thing.home);
 	if (side)

@@ -150,6 +150,7 @@ struct operation {
 struct plain {
 	struct thing thing;
 	struct evrdma_id *id;
+	unsigned events_home;
 	struct operation operations[3];
 };
 
@@ -287,6 +288,7 @@ void ticket_over(struct ticket *ticket, struct tickets *tickets);
 /* --- each kind, for the others ---------------------------------------------------------------- */
 
 struct side *side_new(struct world *w, unsigned home);
+void side_connect(struct side *side, uint16_t port);
 void side_accept(struct side *side, struct ask *ask);
 void side_close(struct side *side);
 void side_closing(struct side *side);
@@ -300,11 +302,14 @@ void side_expose(struct world *w);
 
 struct port *port_new(struct world *w, unsigned home, bool for_dgrams);
 void port_close(struct port *port);
+struct port *port_for_dgrams(struct world *w);
 void ask_reject(struct ask *ask);
 /* It belongs to the library again. */
 void ask_forget(struct ask *ask);
 
 struct endpoint *endpoint_new(struct world *w, unsigned home);
+void endpoint_open(struct endpoint *endpoint);
+void endpoint_accept(struct endpoint *endpoint, struct ask *ask);
 void endpoint_close(struct endpoint *endpoint);
 void endpoint_closing(struct endpoint *endpoint);
 void endpoint_check_idle(struct endpoint *endpoint, bool for_ever);

@@ -341,6 +341,16 @@ static void begun(struct side *side, unsigned mark, int ret, unsigned state)
 	side->since_us = clock_now_us();
 }
 
+void side_connect(struct side *side, uint16_t port)
+{
+	struct sockaddr_in sin;
+
+	world_address(&sin, side->thing.world->ip, port);
+	thing_call(&side->thing, CONN_CONNECT);
+	begun(side, CONN_CONNECT, evrdma_conn_connect(side->conn, NULL, (struct sockaddr *)&sin),
+		CONN_CONNECTING);
+}
+
 static void connect_to(struct world *w)
 {
 	struct side *side = thing_pick(w, CONN, random_once_in(&w->random, 4) ? ANY_STATE
@@ -493,9 +503,11 @@ static void get(struct world *w)
 	thing_returned(&side->thing, CONN_GET, 0);
 }
 
+/* Seldom one that nothing has happened to. */
 static void close_conn(struct world *w)
 {
-	struct side *side = thing_pick(w, CONN, ANY_STATE);
+	struct side *side = thing_pick(w, CONN, random_once_in(&w->random, 4) ? ANY_STATE
+									      : ~IN(CONN_NEW));
 
 	if (side)
 		side_close(side);
@@ -504,8 +516,8 @@ static void close_conn(struct world *w)
 const struct action conn_actions[] = {
 	{ "new", 6, new_conn },
 	{ "connect", 16, connect_to },
-	{ "connect by name", 2, connect_hostname },
-	{ "connect to results", 2, connect_addrinfo },
+	{ "connect by name", 3, connect_hostname },
+	{ "connect to results", 3, connect_addrinfo },
 	{ "accept", 12, accept_request },
 	{ "recv", 8, side_recv },
 	{ "send", 24, side_send },
@@ -514,6 +526,6 @@ const struct action conn_actions[] = {
 	{ "disconnect", 3, disconnect },
 	{ "migrate", 2, migrate },
 	{ "get", 2, get },
-	{ "close", 4, close_conn },
+	{ "close", 3, close_conn },
 	{ 0 },
 };

@@ -202,6 +202,40 @@ static void choose_device(struct world *w)
 		w->profile.dgrams = false;
 }
 
+/* What most begin with, so that the steps find something to happen to. */
+static void start_conns(struct world *w)
+{
+	unsigned n = 1 + random_below(&w->random, 3);
+	struct port *port = port_new(w, 0, false);
+	struct side *side;
+
+	while (n--) {
+		side = side_new(w, random_below(&w->random, w->home_count));
+		side_connect(side, port->number);
+	}
+}
+
+static void start_dgrams(struct world *w)
+{
+	unsigned i;
+
+	port_new(w, 0, true);
+	for (i = 0; i < 2; i++)
+		endpoint_open(endpoint_new(w, 0));
+}
+
+static void warm_up(struct world *w)
+{
+	unsigned turns = random_below(&w->random, 30);
+
+	if (!random_once_in(&w->random, 6))
+		start_conns(w);
+	if (w->profile.dgrams && !random_once_in(&w->random, 6))
+		start_dgrams(w);
+	while (turns-- && world_turn(w))
+		;
+}
+
 struct world *world_new(uint64_t seed)
 {
 	static const unsigned ticks_us[] = { 0, 0, 0, 50, 700 };
@@ -220,8 +254,11 @@ struct world *world_new(uint64_t seed)
 	w->loop = event_base_new();
 	w->names = evdns_base_new(w->loop, 0);
 	homes = 1 + random_below(&w->random, HOMES);
-	for (i = 0; i < homes; i++)
-		w->homes[w->home_count++] = home_new(w);
+	for (i = 0; i < homes; i++) {
+		w->homes[i] = home_new(w);
+		w->home_count++;
+	}
+	warm_up(w);
 	return w;
 }
 
