@@ -24,8 +24,8 @@ void endpoint_sent(struct evrdma_dgram *dgram, struct evrdma_buf *buf,
 
 	thing_event(&e->thing, error ? DGRAM_SEND_FAILED : DGRAM_SENT);
 	MUST(dgram == e->dgram, "dgram %u is told of another", e->thing.number);
-	MUST(!ticket->over && buf == ticket->buf,
-		"dgram %u: a send is over with another's buffer", e->thing.number);
+	MUST(!ticket->over && buf == ticket->buf, "dgram %u: a send is over with another's buffer",
+		e->thing.number);
 	MUST(message_check(evrdma_buf_data(buf), ticket->len, &sender, &serial) &&
 			serial == ticket->serial,
 		"dgram %u: the buffer of message %u was taken by somebody else", e->thing.number,
@@ -160,7 +160,8 @@ static void check_dependents(struct endpoint *e)
 	FOR_EACH_THING(e->thing.world, thing, i)
 	{
 		bool of_it = thing->kind == GROUP ? ((struct member *)thing)->endpoint == e
-			: thing->kind == PEER && ((struct friend *)thing)->endpoint == e;
+						  : thing->kind == PEER &&
+							    ((struct friend *)thing)->endpoint == e;
 
 		MUST(!of_it || thing->gone, "dgram %u is closed before %s %u", e->thing.number,
 			cover_kind_name(thing->kind), thing->number);
@@ -285,8 +286,8 @@ void endpoint_open(struct endpoint *e)
 
 static void open_dgram(struct world *w)
 {
-	struct endpoint *e = thing_pick(
-		w, DGRAM, random_once_in(&w->random, 4) ? ANY_STATE : IN(DGRAM_NEW));
+	struct endpoint *e =
+		thing_pick(w, DGRAM, random_once_in(&w->random, 4) ? ANY_STATE : IN(DGRAM_NEW));
 
 	if (e)
 		endpoint_open(e);
@@ -318,10 +319,10 @@ void endpoint_accept(struct endpoint *e, struct ask *ask)
 
 static void accept_dgram(struct world *w)
 {
-	struct ask *ask = thing_pick(w, REQUEST, IN(REQUEST_OFFERED) | IN(REQUEST_KEPT) |
-			IN(REQUEST_MOVED));
-	struct endpoint *e = thing_pick(
-		w, DGRAM, random_once_in(&w->random, 4) ? ANY_STATE : IN(DGRAM_READY));
+	struct ask *ask =
+		thing_pick(w, REQUEST, IN(REQUEST_OFFERED) | IN(REQUEST_KEPT) | IN(REQUEST_MOVED));
+	struct endpoint *e =
+		thing_pick(w, DGRAM, random_once_in(&w->random, 4) ? ANY_STATE : IN(DGRAM_READY));
 
 	if (ask && e)
 		endpoint_accept(e, ask);
@@ -343,8 +344,8 @@ static void get_dgram(struct world *w)
 
 static void close_dgram(struct world *w)
 {
-	struct endpoint *e = thing_pick(w, DGRAM, random_once_in(&w->random, 4) ? ANY_STATE
-										: ~IN(DGRAM_NEW));
+	struct endpoint *e =
+		thing_pick(w, DGRAM, random_once_in(&w->random, 4) ? ANY_STATE : ~IN(DGRAM_NEW));
 
 	if (e)
 		endpoint_close(e);

@@ -84,8 +84,7 @@ struct home *home_new(struct world *w)
 	home->pool = evrdma_pool_new(home->base, BUF_SIZE, home->pool_bufs);
 	MUST(home->pool, "no pool: %d", errno);
 	if (random_once_in(&w->random, 2))
-		home->srq = evrdma_srq_new(
-			home->base, home->pool, 1 + random_below(&w->random, 6));
+		home->srq = evrdma_srq_new(home->base, home->pool, 1 + random_below(&w->random, 6));
 	if (random_once_in(&w->random, 3))
 		home->domain = evrdma_domain_new(home->base);
 	trace(w, "base %u: %u buffers%s%s", home->thing.number, home->pool_bufs,
@@ -182,7 +181,7 @@ static bool was_moved_to(const struct thing *thing, unsigned home)
 	if (thing->kind == ID)
 		return ((const struct plain *)thing)->events_home == home;
 	return thing->kind == CONN && side->events_home == home &&
-		evrdma_conn_get_cm_id(side->conn);
+	       evrdma_conn_get_cm_id(side->conn);
 }
 
 static bool is_on(const struct thing *thing, unsigned home)
@@ -212,8 +211,7 @@ void home_close(struct home *home)
 
 void home_check_idle(struct home *home, bool for_ever)
 {
-	MUST(!home->calls_pending, "base %u: a call into the loop is not made",
-		home->thing.number);
+	MUST(!home->calls_pending, "base %u: a call into the loop is not made", home->thing.number);
 	if (home->thing.state != BASE_CLOSING)
 		return;
 	MUST(!for_ever && clock_now_us() - home->since_us < CLOSE_LIMIT_US,

@@ -44,8 +44,8 @@ static void on_group_event(struct evrdma_mcast *group, enum evrdma_mcast_event e
 static void join(struct world *w)
 {
 	static const char *const ips[] = { "239.1.1.1", "239.1.1.2", "239.1.1.3" };
-	struct endpoint *e = thing_pick(
-		w, DGRAM, random_once_in(&w->random, 4) ? ANY_STATE : IN(DGRAM_READY));
+	struct endpoint *e =
+		thing_pick(w, DGRAM, random_once_in(&w->random, 4) ? ANY_STATE : IN(DGRAM_READY));
 	unsigned flags = random_once_in(&w->random, 3) ? EVRDMA_MCAST_OPT_SENDONLY : 0;
 	struct sockaddr_in sin;
 	struct member *m;
@@ -154,8 +154,8 @@ struct friend *friend_new(struct endpoint *e, const struct evrdma_recv *recv)
 
 static void find(struct world *w)
 {
-	struct endpoint *e = thing_pick(
-		w, DGRAM, random_once_in(&w->random, 4) ? ANY_STATE : IN(DGRAM_READY));
+	struct endpoint *e =
+		thing_pick(w, DGRAM, random_once_in(&w->random, 4) ? ANY_STATE : IN(DGRAM_READY));
 	struct port *port = port_for_dgrams(w);
 	struct evrdma_peer_options options;
 	struct sockaddr_in sin;
@@ -172,8 +172,7 @@ static void find(struct world *w)
 	options.private_data_len = sizeof(e->thing.number);
 	world_address(&sin, w->ip, port ? port->number : 9);
 	thing_call(&e->thing, DGRAM_FIND);
-	f->peer = evrdma_peer_new(
-		e->dgram, (struct sockaddr *)&sin, &options, on_friend_event, f);
+	f->peer = evrdma_peer_new(e->dgram, (struct sockaddr *)&sin, &options, on_friend_event, f);
 	friend_made(f, e->thing.state != DGRAM_READY);
 }
 
@@ -228,15 +227,16 @@ static bool send_to_group(struct member *m)
 	ret = evrdma_dgram_send(e->dgram, m->group, ticket->buf, ticket->len,
 		ticket->with_imm ? &ticket->serial : NULL, endpoint_sent, ticket);
 	thing_returned(&e->thing, DGRAM_SEND, ret);
-	endpoint_submitted(e, ticket, e->thing.state == DGRAM_READY && m->thing.state == GROUP_MEMBER, ret);
+	endpoint_submitted(
+		e, ticket, e->thing.state == DGRAM_READY && m->thing.state == GROUP_MEMBER, ret);
 	return !ret;
 }
 
 static void send_to_some_group(struct world *w)
 {
 	unsigned n = random_once_in(&w->random, 3) ? 1 + random_below(&w->random, 16) : 1;
-	struct member *m = thing_pick(
-		w, GROUP, random_once_in(&w->random, 4) ? ANY_STATE : IN(GROUP_MEMBER));
+	struct member *m =
+		thing_pick(w, GROUP, random_once_in(&w->random, 4) ? ANY_STATE : IN(GROUP_MEMBER));
 
 	while (m && n-- && send_to_group(m))
 		;
@@ -255,15 +255,16 @@ static bool send_to_peer(struct friend *f)
 	ret = evrdma_dgram_send_to(e->dgram, f->peer, ticket->buf, ticket->len,
 		ticket->with_imm ? &ticket->serial : NULL, endpoint_sent, ticket);
 	thing_returned(&e->thing, DGRAM_SEND_TO, ret);
-	endpoint_submitted(e, ticket, e->thing.state == DGRAM_READY && f->thing.state == PEER_READY, ret);
+	endpoint_submitted(
+		e, ticket, e->thing.state == DGRAM_READY && f->thing.state == PEER_READY, ret);
 	return !ret;
 }
 
 static void send_to_some_peer(struct world *w)
 {
 	unsigned n = random_once_in(&w->random, 3) ? 1 + random_below(&w->random, 16) : 1;
-	struct friend *f = thing_pick(
-		w, PEER, random_once_in(&w->random, 4) ? ANY_STATE : IN(PEER_READY));
+	struct friend *f =
+		thing_pick(w, PEER, random_once_in(&w->random, 4) ? ANY_STATE : IN(PEER_READY));
 
 	while (f && n-- && send_to_peer(f))
 		;

@@ -95,7 +95,7 @@ void plain_check_idle(struct plain *p, bool for_ever)
 	if (!op->under_way || !op->timeout_ms)
 		return;
 	MUST(!for_ever && clock_now_us() - op->since_us <
-				(uint64_t)op->timeout_ms * US_PER_MS + SLACK_US,
+				  (uint64_t)op->timeout_ms * US_PER_MS + SLACK_US,
 		"id %u: %s takes too long", p->thing.number, cover_mark_name(ID, op->mark));
 }
 
@@ -196,8 +196,8 @@ static void join_id(struct world *w)
 	world_address(&sin, "239.1.1.1", 0);
 	op = begin(p, JOIN, ID_JOIN);
 	begun(p, op, ID_JOIN,
-		evrdma_id_join(p->id, (struct sockaddr *)&sin, RDMA_MC_JOIN_FLAG_FULLMEMBER,
-			on_done, op));
+		evrdma_id_join(
+			p->id, (struct sockaddr *)&sin, RDMA_MC_JOIN_FLAG_FULLMEMBER, on_done, op));
 }
 
 static void disconnect_id(struct world *w)

@@ -157,8 +157,8 @@ static void on_event(struct evrdma_listener *listener, enum evrdma_listener_even
 {
 	struct port *port = arg;
 
-	thing_event(&port->thing,
-		event == EVRDMA_LISTENER_ERROR ? LISTENER_ERROR : LISTENER_CLOSED);
+	thing_event(
+		&port->thing, event == EVRDMA_LISTENER_ERROR ? LISTENER_ERROR : LISTENER_CLOSED);
 	MUST(!error == (event == EVRDMA_LISTENER_CLOSED), "listener %u: a wrong error",
 		port->thing.number);
 	if (event == EVRDMA_LISTENER_ERROR) {
@@ -224,8 +224,7 @@ static void new_port(struct world *w)
 	struct home *home = world_home(w);
 
 	if (home_has_room(home, LISTENER) && thing_live(w, LISTENER) < 4)
-		port_new(w, home->thing.home,
-			w->profile.dgrams && random_once_in(&w->random, 2));
+		port_new(w, home->thing.home, w->profile.dgrams && random_once_in(&w->random, 2));
 }
 
 static void enable(struct world *w)

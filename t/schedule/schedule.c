@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 enum {
-	ALARM_S = 60,       /* a thousand schedules take less, however busy the machine is */
-	REPLAYED = 100,     /* schedules that are run twice, to see that the seed says all */
-	MANY = 20000,       /* enough to reach everything that can be reached */
+	ALARM_S = 60,	/* a thousand schedules take less, however busy the machine is */
+	REPLAYED = 100, /* schedules that are run twice, to see that the seed says all */
+	MANY = 20000,	/* enough to reach everything that can be reached */
 };
 
 static const char *program;
@@ -105,7 +105,8 @@ int main(int argc, char **argv)
 	since_us = clock_real_us();
 	run_all(&a);
 	printf("ok 1 - %llu schedules, from seed %llu\n# %llu ms\n", (unsigned long long)a.count,
-		(unsigned long long)a.from, (unsigned long long)(clock_real_us() - since_us) / 1000);
+		(unsigned long long)a.from,
+		(unsigned long long)(clock_real_us() - since_us) / 1000);
 	if (!a.one)
 		bad = cover_report();
 	if (a.check_cover)

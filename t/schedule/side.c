@@ -67,8 +67,8 @@ static void on_end(struct side *side, const struct evrdma_error *error)
 	unsigned was = side->thing.state;
 
 	MUST(!side->ended, "the end of conn %u is told twice", side->thing.number);
-	MUST(was != CONN_NEW && was != CONN_CLOSING, "conn %u ends in state %s",
-		side->thing.number, cover_state_name(CONN, was));
+	MUST(was != CONN_NEW && was != CONN_CLOSING, "conn %u ends in state %s", side->thing.number,
+		cover_state_name(CONN, was));
 	MUST(error || side->was_up, "conn %u is disconnected and was never connected",
 		side->thing.number);
 	MUST(!error || error->err > 0, "conn %u ends with the error %d", side->thing.number,
@@ -353,22 +353,22 @@ void side_connect(struct side *side, uint16_t port)
 
 static void connect_to(struct world *w)
 {
-	struct side *side = thing_pick(w, CONN, random_once_in(&w->random, 4) ? ANY_STATE
-									      : IN(CONN_NEW));
+	struct side *side =
+		thing_pick(w, CONN, random_once_in(&w->random, 4) ? ANY_STATE : IN(CONN_NEW));
 	struct sockaddr_in sin;
 
 	if (!side)
 		return;
 	choose_address(w, &sin);
 	thing_call(&side->thing, CONN_CONNECT);
-	begun(side, CONN_CONNECT,
-		evrdma_conn_connect(side->conn, NULL, (struct sockaddr *)&sin), CONN_CONNECTING);
+	begun(side, CONN_CONNECT, evrdma_conn_connect(side->conn, NULL, (struct sockaddr *)&sin),
+		CONN_CONNECTING);
 }
 
 static void connect_hostname(struct world *w)
 {
-	struct side *side = thing_pick(w, CONN, random_once_in(&w->random, 3) ? ANY_STATE
-									      : IN(CONN_NEW));
+	struct side *side =
+		thing_pick(w, CONN, random_once_in(&w->random, 3) ? ANY_STATE : IN(CONN_NEW));
 	struct port *port = thing_pick(w, LISTENER, ANY_STATE);
 	const char *host = random_once_in(&w->random, 6) ? "nobody.invalid" : w->ip;
 
@@ -383,11 +383,12 @@ static void connect_hostname(struct world *w)
 
 static void connect_addrinfo(struct world *w)
 {
-	struct side *side = thing_pick(w, CONN, random_once_in(&w->random, 3) ? ANY_STATE
-									      : IN(CONN_NEW));
+	struct side *side =
+		thing_pick(w, CONN, random_once_in(&w->random, 3) ? ANY_STATE : IN(CONN_NEW));
 	struct sockaddr_in first, second;
 	struct rdma_addrinfo results[2] = {
-		{ .ai_dst_addr = (struct sockaddr *)&first, .ai_dst_len = sizeof(first),
+		{ .ai_dst_addr = (struct sockaddr *)&first,
+			.ai_dst_len = sizeof(first),
 			.ai_next = &results[1] },
 		{ .ai_dst_addr = (struct sockaddr *)&second, .ai_dst_len = sizeof(second) },
 	};
@@ -404,8 +405,8 @@ static void connect_addrinfo(struct world *w)
 /* Half of them by a connection that is there already, whatever its state. */
 static void accept_request(struct world *w)
 {
-	struct ask *ask = thing_pick(w, REQUEST, IN(REQUEST_OFFERED) | IN(REQUEST_KEPT) |
-			IN(REQUEST_MOVED));
+	struct ask *ask =
+		thing_pick(w, REQUEST, IN(REQUEST_OFFERED) | IN(REQUEST_KEPT) | IN(REQUEST_MOVED));
 	struct side *side = NULL;
 
 	if (!ask)
@@ -441,8 +442,8 @@ void side_accept(struct side *side, struct ask *ask)
 
 static void disconnect(struct world *w)
 {
-	struct side *side = thing_pick(w, CONN, random_once_in(&w->random, 3) ? ANY_STATE
-									      : IN(CONN_UP));
+	struct side *side =
+		thing_pick(w, CONN, random_once_in(&w->random, 3) ? ANY_STATE : IN(CONN_UP));
 	bool up;
 	int ret;
 
@@ -469,7 +470,7 @@ static void migrate(struct world *w)
 	if (!side || !home)
 		return;
 	has_id = evrdma_conn_get_cm_id(side->conn) && side->thing.state != CONN_CLOSING &&
-		side->thing.state != CONN_ENDED;
+		 side->thing.state != CONN_ENDED;
 	thing_call(&side->thing, CONN_MIGRATE);
 	ret = evrdma_conn_migrate(side->conn, home->base);
 	thing_returned(&side->thing, CONN_MIGRATE, ret);
@@ -478,8 +479,8 @@ static void migrate(struct world *w)
 	else if (home->thing.state == BASE_CLOSING)
 		MUST(ret == -EPIPE, "conn %u: migrate gives %d", side->thing.number, ret);
 	else
-		MUST(!ret || world_excuses(w, ret), "conn %u: migrate gives %d",
-			side->thing.number, ret);
+		MUST(!ret || world_excuses(w, ret), "conn %u: migrate gives %d", side->thing.number,
+			ret);
 	if (!ret)
 		side->events_home = home->thing.home;
 }
@@ -506,8 +507,8 @@ static void get(struct world *w)
 /* Seldom one that nothing has happened to. */
 static void close_conn(struct world *w)
 {
-	struct side *side = thing_pick(w, CONN, random_once_in(&w->random, 4) ? ANY_STATE
-									      : ~IN(CONN_NEW));
+	struct side *side =
+		thing_pick(w, CONN, random_once_in(&w->random, 4) ? ANY_STATE : ~IN(CONN_NEW));
 
 	if (side)
 		side_close(side);

@@ -1,4 +1,5 @@
-/* What all objects have in common: they are told of nothing inside a call, and nothing when gone. */
+/* What all objects have in common: told of nothing inside a call, and of nothing once gone. */
+ */
 #include "schedule/schedule.h"
 
 #include <stdlib.h>

@@ -39,8 +39,7 @@ void trace_begin(uint64_t seed, const char *program)
 {
 	static bool caught;
 
-	snprintf(replay, sizeof(replay),
-		"# seed %llu; to see it again: %s --seed %llu --trace\n",
+	snprintf(replay, sizeof(replay), "# seed %llu; to see it again: %s --seed %llu --trace\n",
 		(unsigned long long)seed, program, (unsigned long long)seed);
 	digest = 0xcbf29ce484222325u;
 	if (caught)

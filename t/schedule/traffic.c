@@ -212,8 +212,8 @@ static void check_again(struct side *side, uint32_t space, int ret)
 }
 
 /* The ticket exists before the call; it is dropped when the work is refused. */
-static void submitted(struct side *side, struct ticket *ticket, unsigned mark, uint32_t space,
-	int ret)
+static void submitted(
+	struct side *side, struct ticket *ticket, unsigned mark, uint32_t space, int ret)
 {
 	bool up = side->thing.state == CONN_UP;
 
@@ -337,8 +337,7 @@ static void make_atomic(struct side *side, struct ticket *ticket, struct attempt
 	ticket->compare = side->peer->counter;
 	a->segs[0] = (struct evrdma_seg){ ticket->buf, 0, 8 };
 	a->work.remote = side->peer->remote;
-	a->work.compare_add =
-		ticket->op == EVRDMA_OP_FETCH_ADD ? ticket->add : ticket->compare;
+	a->work.compare_add = ticket->op == EVRDMA_OP_FETCH_ADD ? ticket->add : ticket->compare;
 	a->work.swap = ticket->add;
 }
 
@@ -429,7 +428,7 @@ void side_submit(struct world *w)
 static void make_memory(struct side *side)
 {
 	const unsigned all = EVRDMA_BUF_OPT_REMOTE_READ | EVRDMA_BUF_OPT_REMOTE_WRITE |
-		EVRDMA_BUF_OPT_REMOTE_ATOMIC;
+			     EVRDMA_BUF_OPT_REMOTE_ATOMIC;
 	void *data;
 	unsigned i;
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum {
-	FDS = 96,           /* descriptors that are looked at */
+	FDS = 96,	    /* descriptors that are looked at */
 	MANY_TURNS = 20000, /* no end takes so many */
 	SETTLE_TURNS = 2000,
 };
