@@ -1,5 +1,4 @@
 /* What all objects have in common: told of nothing inside a call, and of nothing once gone. */
- */
 #include "schedule/schedule.h"
 
 #include <stdlib.h>
