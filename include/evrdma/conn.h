@@ -154,8 +154,8 @@ void evrdma_conn_setcb(struct evrdma_conn *conn, evrdma_conn_recv_cb recv_cb,
  * Connects to dst, from src when that is not NULL. Both are copied. Ends in CONNECTED or in ERROR,
  * within connect_timeout_ms: ETIMEDOUT (no answer), ECONNREFUSED (rejected: nobody listens, or the
  * peer said no), ENETUNREACH/EHOSTUNREACH/ENODEV (no device leads there), and what verbs report.
- * Returns 0; -EALREADY or -EISCONN when it was used before; -EAFNOSUPPORT for an address that is
- * neither IPv4, IPv6 nor AF_IB; -EPIPE after close. Since 0.1.
+ * Returns 0; -EALREADY or -EISCONN when it was used before; -EINVAL without dst; -EAFNOSUPPORT for
+ * an address that is neither IPv4, IPv6 nor AF_IB; -EPIPE after close. Since 0.1.
  */
 int evrdma_conn_connect(
 	struct evrdma_conn *conn, const struct sockaddr *src, const struct sockaddr *dst);

@@ -1,4 +1,4 @@
-/* evrdma_dgram: an unreliable datagram endpoint; multicast groups are joined on it. */
+/* evrdma_dgram: an unreliable datagram endpoint; peers and multicast groups are made on it. */
 #ifndef EVRDMA_DGRAM_H
 #define EVRDMA_DGRAM_H
 
@@ -52,7 +52,8 @@ void evrdma_dgram_options_init_sized(struct evrdma_dgram_options *options, size_
 	evrdma_dgram_options_init_sized((options), sizeof(*(options)))
 
 enum evrdma_dgram_event {
-	/* The device is found and the QP is there: groups can be joined, the MTU is known. */
+	/* The device is found and the QP is there: groups can be joined and peers be looked for,
+	   and the MTU is known. */
 	EVRDMA_DGRAM_READY,
 	/* It could not be made, or broke; the error says why. Comes once at most. */
 	EVRDMA_DGRAM_ERROR,
