@@ -21,9 +21,7 @@ static struct evrdma_conn_options options;
 
 static int send_inline(struct evrdma_conn *conn, const void *data, size_t len)
 {
-	struct evrdma_work work = {
-		.op = EVRDMA_OP_SEND, .inline_data = data, .inline_len = len
-	};
+	struct evrdma_work work = { .op = EVRDMA_OP_SEND, .inline_data = data, .inline_len = len };
 
 	return evrdma_conn_submit(conn, &work, NULL, NULL);
 }
@@ -53,12 +51,11 @@ static void on_served(struct evrdma_conn *conn, enum evrdma_conn_event event,
 	if (event == EVRDMA_CONN_CLOSED)
 		evrdma_buf_unref(room); /* now nobody can write there */
 	else if (event != EVRDMA_CONN_CONNECTED || evrdma_conn_expose(conn, room, &remote) ||
-		send_inline(conn, &remote, sizeof(remote)))
+		 send_inline(conn, &remote, sizeof(remote)))
 		evrdma_conn_close(conn);
 }
 
-static void on_request(
-	struct evrdma_listener *listener, struct evrdma_request *request, void *base)
+static void on_request(struct evrdma_listener *listener, struct evrdma_request *request, void *base)
 {
 	struct evrdma_conn *conn = evrdma_conn_new(base, &options);
 	void *memory = malloc(ROOM_BYTES);

@@ -56,8 +56,7 @@ static void listen_for(struct evrdma_dgram *dgram)
 
 	evrdma_listener_options_init(&options);
 	options.port_space = RDMA_PS_UDP;
-	listener = evrdma_listener_new(
-		base, (struct sockaddr *)&addr, &options, on_request, dgram);
+	listener = evrdma_listener_new(base, (struct sockaddr *)&addr, &options, on_request, dgram);
 	if (listener) {
 		printf("listening on port %d\n", evrdma_listener_get_port(listener));
 	} else {

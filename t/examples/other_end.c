@@ -89,8 +89,7 @@ static void on_served(struct evrdma_conn *conn, enum evrdma_conn_event event,
 		evrdma_conn_close(conn);
 }
 
-static void on_request(
-	struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
+static void on_request(struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
 {
 	struct evrdma_conn_options options;
 	struct evrdma_conn *conn;
@@ -141,14 +140,12 @@ static void serve(void)
 {
 	struct evrdma_listener_options options;
 
-	if (!evrdma_listener_new(
-		    us.base, (struct sockaddr *)&us.addr, NULL, on_request, NULL))
+	if (!evrdma_listener_new(us.base, (struct sockaddr *)&us.addr, NULL, on_request, NULL))
 		die("cannot listen");
 	us.dgram = open_dgram(echo_dgram, NULL);
 	evrdma_listener_options_init(&options);
 	options.port_space = RDMA_PS_UDP;
-	if (!evrdma_listener_new(
-		    us.base, (struct sockaddr *)&us.addr, &options, on_asked, NULL))
+	if (!evrdma_listener_new(us.base, (struct sockaddr *)&us.addr, &options, on_asked, NULL))
 		die("cannot listen for datagrams");
 }
 
@@ -249,8 +246,7 @@ static void on_asker(struct evrdma_dgram *dgram, enum evrdma_dgram_event event,
 	if (event == EVRDMA_DGRAM_CLOSED)
 		next_client();
 	if (event == EVRDMA_DGRAM_READY &&
-		!evrdma_peer_new(
-			dgram, (struct sockaddr *)&us.addr, NULL, on_service, NULL))
+		!evrdma_peer_new(dgram, (struct sockaddr *)&us.addr, NULL, on_service, NULL))
 		die("no peer");
 }
 
