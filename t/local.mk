@@ -8,6 +8,7 @@ include t/examples/local.mk
 endif
 include t/conform/local.mk
 include t/schedule/local.mk
+include t/destroy/local.mk
 endif
 include t/bench/local.mk
 include t/guest/local.mk

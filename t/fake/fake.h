@@ -147,6 +147,8 @@ enum fake_message {
 void fake_hold(enum fake_message kind);
 /* Lets go of what is held, oldest first, and holds no more. Returns how many there were. */
 unsigned fake_release(enum fake_message kind);
+/* Holds no more, but what is held stays until fake_release(): it is not in anybody's way. */
+void fake_keep(enum fake_message kind);
 /*
  * What is held is lost: each waiting side is told what the kernel tells it at the end of all
  * retries. Requests to a silent host count as held. Returns how many there were.

@@ -67,6 +67,12 @@ void fake_hold(enum fake_message kind)
 	holding[kind] = true;
 }
 
+void fake_keep(enum fake_message kind)
+{
+	FAKE_GUARD();
+	holding[kind] = false;
+}
+
 unsigned fake_release(enum fake_message kind)
 {
 	FAKE_GUARD();

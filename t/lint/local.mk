@@ -1,5 +1,6 @@
 # What can be told about the tree by reading it. Each is a TAP script; see lint.sh.
 EVR_LINTS = \
+	t/lint/destroy.sh \
 	t/lint/errors.sh \
 	t/lint/examples.sh \
 	t/lint/headers.sh \

@@ -1,0 +1,324 @@
+/* Bases, listeners, connections and buffers, and what they are told. */
+#include "destroy/stage.h"
+
+#include <arpa/inet.h>
+#include <check.h>
+#include <rdma/rdma_cma.h>
+#include <string.h>
+
+struct sockaddr *address(const char *ip, uint16_t port)
+{
+	static struct sockaddr_in sin;
+
+	sin = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(port) };
+	ck_assert_int_eq(inet_pton(AF_INET, ip, &sin.sin_addr), 1);
+	return (struct sockaddr *)&sin;
+}
+
+/* --- bases, pools, buffers ------------------------------------------------------------------ */
+
+/* All work of a turn is done in it, so that what happens does not depend on the machine. */
+struct actor *make_base(struct stage *stage)
+{
+	struct evrdma_base_options options;
+	struct actor *base;
+
+	evrdma_base_options_init(&options);
+	options.turn_budget_us = 1000000;
+	if (stage->channel)
+		base = actor_new(stage, BASE, NULL,
+			evrdma_base_new_with_channel(stage->loop, stage->channel, &options));
+	else
+		base = actor_new(stage, BASE, NULL, evrdma_base_new(stage->loop, &options));
+	stage->bases += base != NULL;
+	return base;
+}
+
+struct actor *make_pool(struct actor *base)
+{
+	if (!base || !base->it)
+		return NULL;
+	return actor_new(base->stage, POOL, base, evrdma_pool_new(base->it, BUF_SIZE, 0));
+}
+
+struct actor *make_buf(struct actor *pool)
+{
+	struct evrdma_buf *buf = pool && pool->it ? evrdma_pool_get(pool->it) : NULL;
+
+	if (buf)
+		memset(evrdma_buf_data(buf), 0x5a, BUF_SIZE);
+	return buf ? actor_new(pool->stage, BUF, pool->base, buf) : NULL;
+}
+
+static void on_cleanup(void *data, size_t size, void *arg)
+{
+	op_told(arg, false);
+}
+
+struct actor *make_reference(struct stage *stage)
+{
+	const unsigned all = EVRDMA_BUF_OPT_REMOTE_READ | EVRDMA_BUF_OPT_REMOTE_WRITE |
+			     EVRDMA_BUF_OPT_REMOTE_ATOMIC;
+	struct actor *buf = actor_new(stage, BUF, stage->base, stage);
+	struct op *op = op_new(buf, ROW_BUF_CLEANUP, ROW_BUF_CLEANUP);
+
+	buf->it =
+		evrdma_buf_new_reference(stage->memory, sizeof(stage->memory), all, on_cleanup, op);
+	ck_assert_ptr_nonnull(buf->it);
+	op_begun(op, 0);
+	return buf;
+}
+
+/* --- connections ---------------------------------------------------------------------------- */
+
+static void on_conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	struct actor *actor = arg;
+
+	switch (event) {
+	case EVRDMA_CONN_CONNECTED:
+		moment(actor, ROW_CONN_CONNECTED);
+		break;
+	case EVRDMA_CONN_DISCONNECTED:
+		actor->ended++;
+		moment(actor, ROW_CONN_DISCONNECTED);
+		break;
+	case EVRDMA_CONN_ERROR:
+		actor->ended++;
+		moment(actor, ROW_CONN_ERROR);
+		break;
+	case EVRDMA_CONN_WRITABLE:
+		moment(actor, ROW_CONN_WRITABLE);
+		break;
+	case EVRDMA_CONN_CLOSED:
+		last_moment(actor, ROW_CONN_CLOSED);
+		break;
+	}
+}
+
+static struct op *receive_of(struct actor *actor, const void *buf)
+{
+	struct stage *stage = actor->stage;
+	unsigned i;
+
+	for (i = 0; i < stage->num_ops; i++) {
+		struct op *op = &stage->ops[i];
+
+		if (op->actor == actor && op->buf == buf && op->taken && !op->told)
+			return op;
+	}
+	ck_abort_msg("%s: received into a buffer that is not there", running);
+	return NULL;
+}
+
+static void on_conn_recv(struct evrdma_conn *conn, const struct evrdma_recv *recv, void *arg)
+{
+	struct actor *actor = arg;
+
+	if (actor->user_receives)
+		op_told(receive_of(actor, recv->buf), recv->err != 0);
+	else
+		moment(actor, recv->err ? ROW_CONN_RECV_FAILED : ROW_CONN_RECV);
+}
+
+struct actor *make_conn(struct actor *base, const struct evrdma_conn_options *options)
+{
+	struct actor *conn;
+
+	if (!base || !base->it)
+		return NULL;
+	conn = actor_new(base->stage, CONN, base, evrdma_conn_new(base->it, options));
+	if (conn)
+		evrdma_conn_setcb(conn->it, on_conn_recv, on_conn_event, conn);
+	return conn;
+}
+
+/* To nobody when there is no listener. */
+void conn_connect(struct actor *conn, const struct actor *listener, enum fake_kind kind)
+{
+	uint16_t port = 9;
+
+	if (!conn || !conn->it || (listener && !listener->it))
+		return;
+	if (listener)
+		port = evrdma_listener_get_port(listener->it);
+	op_begun(&(struct op){ .actor = conn },
+		evrdma_conn_connect(conn->it, NULL, address(stage_ip(kind), port)));
+}
+
+static void on_conn_sent(struct evrdma_conn *conn, struct evrdma_buf *buf,
+	const struct evrdma_error *error, void *arg)
+{
+	op_told(arg, error != NULL);
+}
+
+int conn_send_buf(struct actor *conn, struct actor *buf, struct op *op)
+{
+	return evrdma_conn_send(conn->it, buf->it, MESSAGE, on_conn_sent, op);
+}
+
+/* The library's references are the only ones left when it returns. */
+void conn_send(struct actor *conn, unsigned n)
+{
+	while (n-- && conn && conn->it && conn->stage->pool->it) {
+		struct op *op = op_new(conn, ROW_CONN_SENT, ROW_CONN_SEND_FAILED);
+		struct evrdma_buf *buf = evrdma_pool_get(conn->stage->pool->it);
+
+		ck_assert_ptr_nonnull(buf);
+		memset(evrdma_buf_data(buf), 0x5a, MESSAGE);
+		op_begun(op, evrdma_conn_send(conn->it, buf, MESSAGE, on_conn_sent, op));
+		evrdma_buf_unref(buf);
+	}
+}
+
+void conn_receive(struct actor *conn, unsigned n)
+{
+	while (n-- && conn && conn->it && conn->stage->pool->it) {
+		struct op *op = op_new(conn, ROW_CONN_RECV, ROW_CONN_RECV_FAILED);
+		struct evrdma_buf *buf = evrdma_pool_get(conn->stage->pool->it);
+
+		ck_assert_ptr_nonnull(buf);
+		conn->user_receives = true;
+		op->buf = buf;
+		op_begun(op, evrdma_conn_recv(conn->it, buf));
+		evrdma_buf_unref(buf);
+	}
+}
+
+static void on_worked(struct evrdma_conn *conn, const struct evrdma_error *error, void *arg)
+{
+	op_told(arg, error != NULL);
+}
+
+void conn_write(struct actor *conn, const struct evrdma_remote *remote)
+{
+	struct evrdma_seg seg = { .len = MESSAGE };
+	struct evrdma_work work = {
+		.op = EVRDMA_OP_WRITE, .segs = &seg, .seg_count = 1, .remote = *remote
+	};
+	struct op *op;
+
+	if (!conn || !conn->it || !conn->stage->pool->it)
+		return;
+	op = op_new(conn, ROW_CONN_WORKED, ROW_CONN_WORK_FAILED);
+	seg.buf = evrdma_pool_get(conn->stage->pool->it);
+	ck_assert_ptr_nonnull(seg.buf);
+	memset(evrdma_buf_data(seg.buf), 0x5a, MESSAGE);
+	op_begun(op, evrdma_conn_submit(conn->it, &work, on_worked, op));
+	evrdma_buf_unref(seg.buf);
+}
+
+/* --- listeners ------------------------------------------------------------------------------ */
+
+/* 0 is for the library to have taken the request. */
+static void given_away(struct actor *request, int ret)
+{
+	ck_assert_msg(!ret || request->stage->acted, "%s: %d", running, ret);
+	if (!ret)
+		request->it = NULL;
+}
+
+static void accept_request(struct actor *listener, struct actor *request)
+{
+	struct actor *conn = make_conn(request->base, listener->options);
+
+	listener->accepted = conn;
+	if (conn && conn->it && request->it)
+		given_away(request, evrdma_conn_accept(conn->it, request->it));
+}
+
+static void on_moved(struct evrdma_request *it, void *arg)
+{
+	struct actor *listener = arg, *old = listener->request;
+	struct actor *request = actor_new(old->stage, REQUEST, old->stage->second, it);
+
+	request->bystander = listener->bystander;
+	listener->request = request;
+	moment(request, ROW_REQUEST_MOVED);
+	if (request->it)
+		accept_request(listener, request);
+}
+
+static void answer(struct actor *listener, struct actor *request)
+{
+	struct actor *second = request->stage->second;
+
+	switch (listener->answer) {
+	case ACCEPT:
+		accept_request(listener, request);
+		break;
+	case MOVE:
+		if (second && second->it)
+			given_away(request,
+				evrdma_request_move(request->it, second->it, on_moved, listener));
+		break;
+	case REJECT:
+		end_actor(request);
+		break;
+	case SERVE:
+		if (listener->endpoint && listener->endpoint->it)
+			given_away(request,
+				evrdma_dgram_accept(listener->endpoint->it, request->it, "yes", 4));
+		break;
+	case KEEP:
+		break;
+	}
+}
+
+static void on_request(struct evrdma_listener *it, struct evrdma_request *request, void *arg)
+{
+	struct actor *listener = arg;
+	struct stage *stage = listener->stage;
+	bool bystanders = stage->bystanders;
+
+	stage->bystanders = listener->bystander;
+	listener->request = actor_new(stage, REQUEST, listener->base, request);
+	moment(listener, ROW_LISTENER_REQUEST);
+	if (listener->request->it)
+		answer(listener, listener->request);
+	stage->bystanders = bystanders;
+}
+
+static void on_listener_event(struct evrdma_listener *it, enum evrdma_listener_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	struct actor *listener = arg;
+
+	if (event == EVRDMA_LISTENER_CLOSED) {
+		last_moment(listener, ROW_LISTENER_CLOSED);
+		return;
+	}
+	listener->ended++;
+	moment(listener, ROW_LISTENER_ERROR);
+}
+
+struct actor *make_listener(struct actor *base, enum fake_kind kind, int port_space)
+{
+	struct evrdma_listener_options options;
+	struct actor *actor;
+
+	if (!base || !base->it)
+		return NULL;
+	evrdma_listener_options_init(&options);
+	options.port_space = port_space;
+	/* Requests come from the loop, when the actor is there. */
+	actor = &base->stage->actors[base->stage->num_actors];
+	actor = actor_new(base->stage, LISTENER, base,
+		evrdma_listener_new(
+			base->it, address(stage_ip(kind), 0), &options, on_request, actor));
+	if (!actor)
+		return NULL;
+	evrdma_listener_set_event_cb(actor->it, on_listener_event);
+	actor->options = &base->stage->options;
+	return actor;
+}
+
+void make_pair(struct stage *stage, enum fake_kind kind)
+{
+	stage->listener = make_listener(stage->base, kind, RDMA_PS_TCP);
+	stage->client = make_conn(stage->base, &stage->options);
+	conn_connect(stage->client, stage->listener, kind);
+	stage_settle(stage);
+	stage->server = stage->listener ? stage->listener->accepted : NULL;
+}

@@ -1,0 +1,26 @@
+# Destroy everywhere: each object is ended in each callback, in each state.
+if !SYSTEM_RDMACM
+check_LTLIBRARIES += libevr_destroy.la
+libevr_destroy_la_SOURCES = \
+	t/destroy/stage.c t/destroy/stage.h \
+	t/destroy/act.c \
+	t/destroy/callbacks.c \
+	t/destroy/cast.c \
+	t/destroy/cast_dgram.c \
+	t/destroy/main.c t/destroy/main.h \
+	t/destroy/scenes.c \
+	t/destroy/scenes_dgram.c \
+	t/destroy/states_conn.c \
+	t/destroy/states_more.c
+libevr_destroy_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(CHECK_CFLAGS)
+
+check_PROGRAMS += t/destroy/roce.t t/destroy/iwarp.t
+TESTS += t/destroy/roce.t t/destroy/iwarp.t
+EVR_DESTROY_LIBS = libevr_destroy.la $(EVR_CONFORM_FAKE_LIBS)
+t_destroy_roce_t_SOURCES = t/destroy/roce.c
+t_destroy_roce_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
+t_destroy_roce_t_LDADD = $(EVR_DESTROY_LIBS)
+t_destroy_iwarp_t_SOURCES = t/destroy/iwarp.c
+t_destroy_iwarp_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
+t_destroy_iwarp_t_LDADD = $(EVR_DESTROY_LIBS)
+endif

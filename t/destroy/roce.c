@@ -1,0 +1,6 @@
+#include "destroy/main.h"
+
+int main(void)
+{
+	return destroy_main(FAKE_ROCE);
+}
