@@ -42,8 +42,8 @@ int evrdma_srq_set_limit(
 	struct evrdma_srq *srq, uint32_t limit, evrdma_srq_limit_cb cb, void *arg);
 
 /*
- * Gives it up: it goes with the last connection that uses it. Those still there when the base is
- * closed go with it. NULL is fine. Since 0.1.
+ * Gives it up: it goes with the last connection that uses it, and its limit is told no more. Those
+ * still there when the base is closed go with it. NULL is fine. Since 0.1.
  */
 void evrdma_srq_free(struct evrdma_srq *srq);
 

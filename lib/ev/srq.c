@@ -271,8 +271,11 @@ void evr_srq_unref(struct evrdma_srq *srq)
 		leave_base(srq);
 }
 
+/* Whoever still uses it keeps it, but its owner knows it no more. */
 void evrdma_srq_free(struct evrdma_srq *srq)
 {
+	if (srq)
+		srq->limit = 0;
 	evr_srq_unref(srq);
 }
 

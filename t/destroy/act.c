@@ -137,6 +137,20 @@ void end_actor(struct actor *actor)
 	ends[actor->object](actor);
 }
 
+/* What was up is told of it, so that it is not marked. */
+void shut_down(struct actor *base)
+{
+	int ret;
+
+	if (!base || !base->it)
+		return;
+	ret = evrdma_base_shutdown(base->it, SHUTDOWN_MS, on_base_closed, base);
+	ck_assert_msg(
+		ret == (base->ending || base->leaving ? -EALREADY : 0), "%s: %d", running, ret);
+	base->leaving = true;
+	forget_with_base(base, false);
+}
+
 /* --- the acts ------------------------------------------------------------------------------- */
 
 static void once(struct actor *victim)
@@ -168,11 +182,26 @@ static void after_its_base(struct actor *victim)
 		end_actor(victim);
 }
 
+static void while_its_base_goes(struct actor *victim)
+{
+	shut_down(victim->base);
+	end_actor(victim);
+}
+
+static void shut_down_and_close(struct actor *victim)
+{
+	shut_down(victim);
+	end_actor(victim);
+}
+
 const struct act acts[] = {
-	{ "ended", once, false, false },
-	{ "ended twice", twice, true, false },
-	{ "ended before its base", then_its_base, false, true },
-	{ "ended after its base", after_its_base, false, true },
+	{ "ended", once, OF_ALL },
+	{ "ended twice", twice, OF_THOSE_THAT_STAY },
+	{ "ended before its base", then_its_base, OF_THOSE_ON_A_BASE },
+	{ "ended after its base", after_its_base, OF_THOSE_ON_A_BASE },
+	{ "ended while its base is shut down", while_its_base_goes, OF_THOSE_ON_A_BASE },
+	{ "shut down", shut_down, OF_BASES },
+	{ "shut down, then closed", shut_down_and_close, OF_BASES },
 };
 
 const unsigned num_acts = sizeof(acts) / sizeof(acts[0]);
@@ -219,6 +248,7 @@ static bool is_news(enum row row)
 	case ROW_MCAST_ERROR:
 	case ROW_PEER_READY:
 	case ROW_PEER_ERROR:
+	case ROW_BASE_DEVICE:
 		return true;
 	default:
 		return false;
@@ -231,6 +261,8 @@ static void check_call(const struct actor *actor, enum row row)
 		"%s: told of %s inside a call", running, row_infos[row].what);
 	ck_assert_msg(
 		!actor->closed, "%s: told of %s after it was closed", running, row_infos[row].what);
+	ck_assert_msg(actor->it || row == ROW_BUF_CLEANUP, "%s: told of %s when it was gone",
+		running, row_infos[row].what);
 	ck_assert_msg(!actor->ending || !is_news(row), "%s: told of %s while it closes", running,
 		row_infos[row].what);
 }
@@ -242,7 +274,7 @@ void moment(struct actor *actor, enum row row)
 
 	check_call(actor, row);
 	stage->calls++;
-	if (actor->bystander)
+	if (actor->bystander || !stage->playing)
 		return;
 	if (!stage->acted)
 		keep(stage, row);

@@ -17,6 +17,12 @@ struct sockaddr *address(const char *ip, uint16_t port)
 
 /* --- bases, pools, buffers ------------------------------------------------------------------ */
 
+static void on_device(struct evrdma_base *base, enum evrdma_device_event event, const char *device,
+	int port_num, void *arg)
+{
+	moment(arg, ROW_BASE_DEVICE);
+}
+
 /* All work of a turn is done in it, so that what happens does not depend on the machine. */
 struct actor *make_base(struct stage *stage)
 {
@@ -30,7 +36,10 @@ struct actor *make_base(struct stage *stage)
 			evrdma_base_new_with_channel(stage->loop, stage->channel, &options));
 	else
 		base = actor_new(stage, BASE, NULL, evrdma_base_new(stage->loop, &options));
-	stage->bases += base != NULL;
+	if (!base)
+		return NULL;
+	stage->bases++;
+	evrdma_base_set_device_cb(base->it, on_device, base);
 	return base;
 }
 
@@ -39,6 +48,30 @@ struct actor *make_pool(struct actor *base)
 	if (!base || !base->it)
 		return NULL;
 	return actor_new(base->stage, POOL, base, evrdma_pool_new(base->it, BUF_SIZE, 0));
+}
+
+static void on_limit(struct evrdma_srq *srq, void *arg)
+{
+	moment(arg, ROW_SRQ_LIMIT);
+}
+
+struct actor *make_srq(struct actor *base, struct actor *pool)
+{
+	struct actor *srq;
+
+	if (!base || !base->it || !pool || !pool->it)
+		return NULL;
+	srq = actor_new(base->stage, SRQ, base, evrdma_srq_new(base->it, pool->it, 8));
+	if (srq)
+		evrdma_srq_set_limit(srq->it, 1, on_limit, srq);
+	return srq;
+}
+
+struct actor *make_domain(struct actor *base)
+{
+	if (!base || !base->it)
+		return NULL;
+	return actor_new(base->stage, DOMAIN, base, evrdma_domain_new(base->it));
 }
 
 struct actor *make_buf(struct actor *pool)

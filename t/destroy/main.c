@@ -71,9 +71,16 @@ static bool makes_sense(const struct act *act, enum object object)
 		[REQUEST] = true, [POOL] = true, [SRQ] = true, [DOMAIN] = true, [BUF] = true
 	};
 
-	if (act->twice)
+	switch (act->of) {
+	case OF_THOSE_THAT_STAY:
 		return !goes_at_once[object];
-	return !act->with_base || object != BASE;
+	case OF_THOSE_ON_A_BASE:
+		return object != BASE;
+	case OF_BASES:
+		return object == BASE;
+	default:
+		return true;
+	}
 }
 
 static void end_each(const struct stage *seen, const struct plan *at)

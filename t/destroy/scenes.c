@@ -286,17 +286,49 @@ static STEPS(pulled) = { pair, server_exposes, stage_stop_work, client_sends, de
 static STEPS(pulled_early) = { listener_keeps, client_connects, device_is_pulled, tick,
 	request_is_rejected, all_close, NULL };
 
+static void port_goes_down(struct stage *stage)
+{
+	fake_async_port(stage->kind, IBV_EVENT_PORT_ERR);
+}
+
+static STEPS(port) = { pair, port_goes_down, tick, all_close, NULL };
+
+static void base_shuts_down(struct stage *stage)
+{
+	shut_down(stage->base);
+}
+
+static STEPS(shutdown) = { listener_keeps, client_connects, pair, client_sends, tick,
+	base_shuts_down, client_sends, NULL };
+
 static void share(struct stage *stage)
 {
-	struct actor *base = stage->base;
-
-	if (!base->it || !stage->pool->it)
+	stage->srq = make_srq(stage->base, stage->pool);
+	stage->domain = make_domain(stage->base);
+	if (!stage->srq || !stage->domain)
 		return;
-	stage->srq = actor_new(stage, SRQ, base, evrdma_srq_new(base->it, stage->pool->it, 8));
-	stage->domain = actor_new(stage, DOMAIN, base, evrdma_domain_new(base->it));
 	stage->options.recv_pool = NULL;
 	stage->options.srq = stage->srq->it;
 	stage->options.domain = stage->domain->it;
+}
+
+static void queue_runs_low(struct stage *stage)
+{
+	struct rdma_cm_id *cm = NULL;
+
+	if (stage->client && stage->client->it)
+		cm = evrdma_conn_get_cm_id(stage->client->it);
+	if (cm && cm->qp)
+		fake_async_srq(cm->qp->srq, IBV_EVENT_SRQ_LIMIT_REACHED);
+	if (cm && cm->qp)
+		stage->verbs_srq = cm->qp->srq;
+}
+
+/* Nobody uses it any more, but it is there as long as the base has not let go of it. */
+static void unused_queue_runs_low(struct stage *stage)
+{
+	if (stage->srq && stage->srq->it && !stage->acted)
+		fake_async_srq(stage->verbs_srq, IBV_EVENT_SRQ_LIMIT_REACHED);
 }
 
 /* The connections keep them. */
@@ -307,8 +339,11 @@ static void sharing_ends(struct stage *stage)
 	end_actor(stage->domain);
 }
 
-static STEPS(shared) = { share, pair, client_sends, server_sends, tick, sharing_ends, tick,
-	client_closes, tick, NULL };
+static STEPS(unused) = { share, pair, client_sends, queue_runs_low, client_closes, server_closes,
+	tick, unused_queue_runs_low, tick, sharing_ends, NULL };
+
+static STEPS(shared) = { share, pair, client_sends, server_sends, queue_runs_low, tick,
+	sharing_ends, tick, client_closes, tick, NULL };
 
 static void client_migrates(struct stage *stage)
 {
@@ -379,7 +414,10 @@ const struct scene conn_scenes[] = {
 	{ "a peer that leaves", left_steps },
 	{ "a device that is pulled", pulled_steps },
 	{ "a device that is pulled early", pulled_early_steps },
+	{ "a port that goes down", port_steps },
+	{ "a shutdown", shutdown_steps },
 	{ "shared buffers, and a domain", shared_steps },
+	{ "shared buffers that nobody uses", unused_steps },
 	{ "events on another base", migrated_steps },
 	{ "a stray id", stray_steps },
 	{ "an id", id_steps },

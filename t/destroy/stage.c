@@ -161,6 +161,7 @@ static void play(struct stage *stage)
 {
 	void (*const *step)(struct stage *) = stage->plan->scene->steps;
 
+	stage->playing = true;
 	stage_settle(stage);
 	for (; *step; step++) {
 		(*step)(stage);

@@ -29,12 +29,14 @@ enum {
 	MAX_MOMENTS = 128,
 	BUF_SIZE = 256,
 	MESSAGE = 64,
+	SHUTDOWN_MS = 20,
 };
 
 /* Everything that the library calls. */
 enum row {
 	ROW_BASE_CLOSED,
 	ROW_BASE_EVENT,
+	ROW_BASE_DEVICE,
 	ROW_RUN_IN_LOOP,
 	ROW_LISTENER_REQUEST,
 	ROW_LISTENER_ERROR,
@@ -68,6 +70,7 @@ enum row {
 	ROW_PEER_READY,
 	ROW_PEER_ERROR,
 	ROW_PEER_CLOSED,
+	ROW_SRQ_LIMIT,
 	ROW_BUF_CLEANUP,
 	ROWS
 };
@@ -103,6 +106,7 @@ struct actor {
 	void *it;	/* NULL once it is gone, or given away */
 	bool bystander; /* it is there to be ended: what it is told is no moment */
 	bool user_receives;
+	bool leaving; /* a base that is shut down */
 	bool ending; /* its end was asked for: nothing new is to be told of it */
 	unsigned ended, closed; /* how often that was told */
 
@@ -141,8 +145,7 @@ struct state {
 struct act {
 	const char *name;
 	void (*end)(struct actor *victim);
-	bool twice;	/* only for what is still there after the first time */
-	bool with_base; /* only for what is not a base itself */
+	enum { OF_ALL, OF_THOSE_THAT_STAY, OF_THOSE_ON_A_BASE, OF_BASES } of;
 };
 
 struct plan {
@@ -165,7 +168,7 @@ struct stage {
 	struct event_base *loop;
 	struct actor *base;
 	struct evrdma_conn_options options;
-	bool late, acted, in_call, by_hand;
+	bool late, playing, acted, in_call, by_hand;
 	bool bystanders; /* what is made now are bystanders */
 	unsigned bases;
 	bool removed[FAKE_KINDS];
@@ -185,6 +188,7 @@ struct stage {
 	struct evrdma_remote remote;
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *stray;
+	struct ibv_srq *verbs_srq;
 	struct evdns_base *dns;
 	int dns_fd;
 	char memory[4096];
@@ -220,6 +224,7 @@ void moment(struct actor *actor, enum row row);
 void last_moment(struct actor *actor, enum row row);
 /* The end of an object, one reference, or a request. NULL, and one that is gone, is fine. */
 void end_actor(struct actor *actor);
+void shut_down(struct actor *base);
 
 struct op *op_new(struct actor *actor, enum row good, enum row bad);
 /* What the call gave that was to begin it: gives it back. */
@@ -232,6 +237,8 @@ void on_base_closed(struct evrdma_base *base, void *arg);
 struct sockaddr *address(const char *ip, uint16_t port);
 struct actor *make_base(struct stage *stage);
 struct actor *make_pool(struct actor *base);
+struct actor *make_srq(struct actor *base, struct actor *pool);
+struct actor *make_domain(struct actor *base);
 struct actor *make_listener(struct actor *base, enum fake_kind kind, int port_space);
 struct actor *make_conn(struct actor *base, const struct evrdma_conn_options *options);
 void conn_connect(struct actor *conn, const struct actor *listener, enum fake_kind kind);

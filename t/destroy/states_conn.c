@@ -110,9 +110,8 @@ static void sharing(struct stage *stage)
 {
 	struct evrdma_conn_options options = stage->options;
 
-	stage->srq = actor_new(
-		stage, SRQ, stage->base, evrdma_srq_new(stage->base->it, stage->pool->it, 8));
-	stage->domain = actor_new(stage, DOMAIN, stage->base, evrdma_domain_new(stage->base->it));
+	stage->srq = make_srq(stage->base, stage->pool);
+	stage->domain = make_domain(stage->base);
 	stage->options.recv_pool = NULL;
 	stage->options.srq = stage->srq->it;
 	stage->options.domain = stage->domain->it;

@@ -226,14 +226,12 @@ static void used_pool(struct stage *stage)
 
 static void new_srq(struct stage *stage)
 {
-	stage->srq = stage->victim = actor_new(
-		stage, SRQ, stage->base, evrdma_srq_new(stage->base->it, stage->pool->it, 8));
+	stage->srq = stage->victim = make_srq(stage->base, stage->pool);
 }
 
 static void new_domain(struct stage *stage)
 {
-	stage->domain = stage->victim =
-		actor_new(stage, DOMAIN, stage->base, evrdma_domain_new(stage->base->it));
+	stage->domain = stage->victim = make_domain(stage->base);
 }
 
 static void share(struct stage *stage)
