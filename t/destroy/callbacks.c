@@ -1,6 +1,6 @@
 /*
  * The callbacks of the public headers. t/lint/destroy.sh holds the list against them. An
- * evrdma_log_cb makes no call of the library, so nothing can be ended in it.
+ * evrdma_log_cb and an evrdma_dump_cb make no call of the library, so nothing can be ended in them.
  */
 #include "destroy/stage.h"
 

@@ -106,8 +106,8 @@ struct actor {
 	void *it;	/* NULL once it is gone, or given away */
 	bool bystander; /* it is there to be ended: what it is told is no moment */
 	bool user_receives;
-	bool leaving; /* a base that is shut down */
-	bool ending; /* its end was asked for: nothing new is to be told of it */
+	bool leaving;		/* a base that is shut down */
+	bool ending;		/* its end was asked for: nothing new is to be told of it */
 	unsigned ended, closed; /* how often that was told */
 
 	/* of a listener: what it does with requests, and what came of the last one */
