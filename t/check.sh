@@ -4,14 +4,14 @@
 # failed, nothing was skipped, and there were at least as many cells as t/cells records.
 #
 #	t/check.sh               everything
-#	t/check.sh STAGE...      some of: sanitizers threads normal system dist guest guest-sanitizers
+#	t/check.sh STAGE...      some of: sanitizers threads normal valgrind system dist guest guest-sanitizers
 #
 # Build trees, logs and the guest's kernel stay in build-check/, so that a second run is quick.
 set -eu
 cd "$(dirname "$0")/.."
 top=$PWD
 work=$top/build-check
-stages='sanitizers threads normal system dist guest guest-sanitizers'
+stages='sanitizers threads normal valgrind system dist guest guest-sanitizers'
 passed=0 failed=0 skipped=0 built=
 export EVR_GUEST_CACHE="${EVR_GUEST_CACHE:-$work/guest-cache}"
 unset MAKEFLAGS MFLAGS MAKELEVEL top_srcdir top_builddir
@@ -69,7 +69,7 @@ build() {
 # Every cell of `make check`, from the .trs files of automake's driver; the failed ones by name.
 count_trs() {
 	find "$work/$1" -path '*/evrdma-[0-9]*' -prune -o -name '*.trs' -exec cat {} + >"$work/log/$1.trs"
-	cat "$work/log/$1_make_check"*.log | grep -E '^(FAIL|ERROR|XPASS|SKIP): ' || :
+	grep -E '^(FAIL|ERROR|XPASS|SKIP): ' "$log" || :
 	# shellcheck disable=SC2046 # three numbers
 	count $(awk '
 		/^:test-result: (PASS|XFAIL)/ { p++ }
@@ -78,10 +78,12 @@ count_trs() {
 		END { print p + 0, f + 0, s + 0 }' "$work/log/$1.trs")
 }
 
+# make_check TREE [TARGET [WRAPPER]]
 make_check() {
 	before=$((passed + failed + skipped))
 	find "$work/$1" -name '*.trs' -exec rm -f {} +
-	step "$1: make check" in_tree "$1" make -j"$(nproc)" check || :
+	# shellcheck disable=SC2086 # no wrapper is no word
+	step "$1: make ${2:-check}" in_tree "$1" ${3:-} make -j"$(nproc)" "${2:-check}" || :
 	count_trs "$1"
 	say "$1: $((passed + failed + skipped - before)) cells"
 }
@@ -93,15 +95,6 @@ without_aslr() {
 	else
 		"$@"
 	fi
-}
-
-# What several threads do, under ThreadSanitizer.
-make_check_threads() {
-	before=$((passed + failed + skipped))
-	find "$work/$1" -name '*.trs' -exec rm -f {} +
-	step "$1: make check-threads" in_tree "$1" without_aslr make -j"$(nproc)" check-threads || :
-	count_trs "$1"
-	say "$1: $((passed + failed + skipped - before)) cells"
 }
 
 # make_check_guest TREE [TARGET]: the cells come by name from the harness itself; each suite leaves
@@ -122,8 +115,9 @@ make_check_guest() {
 stage() {
 	case $1 in
 	sanitizers) build sanitizers --enable-sanitizers && make_check sanitizers ;;
-	threads) build threads --enable-sanitizers=thread && make_check_threads threads ;;
+	threads) build threads --enable-sanitizers=thread && make_check threads check-threads without_aslr ;;
 	normal) build normal && make_check normal ;;
+	valgrind) build normal && make_check normal check-valgrind ;;
 	system) build system --with-system-librdmacm && make_check system ;;
 	dist) build normal && step "normal: make distcheck" in_tree normal make -j"$(nproc)" distcheck ;;
 	guest) build normal && make_check_guest normal ;;
