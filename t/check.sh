@@ -117,7 +117,7 @@ stage() {
 	sanitizers) build sanitizers --enable-sanitizers && make_check sanitizers ;;
 	threads) build threads --enable-sanitizers=thread && make_check threads check-threads without_aslr ;;
 	normal) build normal && make_check normal ;;
-	valgrind) build normal && make_check normal check-valgrind ;;
+	valgrind) build normal && make_check normal check-valgrind 'env EVR_DESTROY_EVERY=7' ;;
 	system) build system --with-system-librdmacm && make_check system ;;
 	dist) build normal && step "normal: make distcheck" in_tree normal make -j"$(nproc)" distcheck ;;
 	guest) build normal && make_check_guest normal ;;

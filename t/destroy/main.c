@@ -1,7 +1,8 @@
 /*
  * Everything that the library gives out is ended in every callback that it makes: first what takes
  * part, at each moment of each scene; then, in each kind of callback, a bystander in each state
- * that it can be in.
+ * that it can be in. With EVR_DESTROY_EVERY=N in the environment only each Nth of these runs is
+ * made, for what is slow.
  */
 #include "destroy/main.h"
 #include "destroy/stage.h"
@@ -12,10 +13,11 @@
 #include <sys/mman.h>
 
 static enum fake_kind kind;
+static unsigned long every = 1;
 
 /* How much was done, across the processes of the tests. */
 static struct {
-	unsigned runs, moments;
+	unsigned turns, runs, moments;
 	bool rows[ROWS];
 	bool objects[OBJECTS];
 } * tally;
@@ -83,9 +85,19 @@ static bool makes_sense(const struct act *act, enum object object)
 	}
 }
 
-static void end_each(const struct stage *seen, const struct plan *at)
+static void run(const struct plan *plan, enum object object)
 {
 	static struct stage stage;
+
+	if (tally->turns++ % every)
+		return;
+	stage_run(&stage, kind, plan);
+	tally->runs++;
+	tally->objects[object] = true;
+}
+
+static void end_each(const struct stage *seen, const struct plan *at)
+{
 	struct plan plan = *at;
 	unsigned i;
 
@@ -94,11 +106,8 @@ static void end_each(const struct stage *seen, const struct plan *at)
 			enum object object = seen->actors[plan.actor].object;
 
 			plan.act = &acts[i];
-			if (!makes_sense(plan.act, object))
-				continue;
-			stage_run(&stage, kind, &plan);
-			tally->runs++;
-			tally->objects[object] = true;
+			if (makes_sense(plan.act, object))
+				run(&plan, object);
 		}
 }
 
@@ -138,7 +147,6 @@ static const struct scene *scene_with(enum row row)
 
 START_TEST(whatever_is_around_is_ended_in_every_callback)
 {
-	static struct stage stage;
 	struct plan plan = { .row = (enum row)_i };
 	unsigned i, n;
 
@@ -147,11 +155,8 @@ START_TEST(whatever_is_around_is_ended_in_every_callback)
 		for (n = 0; n < num_acts; n++) {
 			plan.state = state_at(i);
 			plan.act = &acts[n];
-			if (!can_be(plan.state) || !makes_sense(plan.act, plan.state->object))
-				continue;
-			stage_run(&stage, kind, &plan);
-			tally->runs++;
-			tally->objects[plan.state->object] = true;
+			if (can_be(plan.state) && makes_sense(plan.act, plan.state->object))
+				run(&plan, plan.state->object);
 		}
 }
 END_TEST
@@ -210,10 +215,13 @@ static Suite *make_suite(void)
 
 int destroy_main(enum fake_kind wanted)
 {
+	const char *n = getenv("EVR_DESTROY_EVERY");
 	SRunner *runner;
 	int failed;
 
 	kind = wanted;
+	if (n && strtoul(n, NULL, 10))
+		every = strtoul(n, NULL, 10);
 	tally = mmap(
 		NULL, sizeof(*tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (tally == MAP_FAILED)
