@@ -177,12 +177,30 @@ struct actor *find_peer(struct actor *endpoint, const struct actor *listener, en
 
 /* --- ids ------------------------------------------------------------------------------------ */
 
+static void adopt(struct actor *listening, struct rdma_cm_id *cm);
+
 static void on_id_event(struct evrdma_id *it, const struct rdma_cm_event *event, void *arg)
 {
-	if (event)
-		moment(arg, ROW_ID_EVENT);
-	else
+	if (!event) {
 		last_moment(arg, ROW_ID_CLOSED);
+		return;
+	}
+	moment(arg, ROW_ID_EVENT);
+	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		adopt(arg, event->id);
+}
+
+static void adopt(struct actor *listening, struct rdma_cm_id *cm)
+{
+	struct stage *stage = listening->stage;
+	struct actor *id = &stage->actors[stage->num_actors];
+
+	listening->accepted = actor_new(stage, ID, listening->base,
+		evrdma_id_adopt(listening->base->it, cm, on_id_event, id));
+	if (!listening->accepted)
+		rdma_destroy_id(cm);
+	else
+		listening->accepted->bystander = listening->bystander;
 }
 
 struct actor *make_id(struct actor *base, int port_space)
@@ -197,7 +215,7 @@ struct actor *make_id(struct actor *base, int port_space)
 	return actor_new(stage, ID, base, evrdma_id_new(base->it, port_space, on_id_event, id));
 }
 
-static void on_id_done(struct evrdma_id *it, const struct evrdma_error *error,
+void on_id_done(struct evrdma_id *it, const struct evrdma_error *error,
 	const struct rdma_cm_event *event, void *arg)
 {
 	op_told(arg, error != NULL);

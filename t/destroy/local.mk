@@ -11,6 +11,7 @@ libevr_destroy_la_SOURCES = \
 	t/destroy/scenes.c \
 	t/destroy/scenes_dgram.c \
 	t/destroy/states_conn.c \
+	t/destroy/states_id.c \
 	t/destroy/states_more.c
 libevr_destroy_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(CHECK_CFLAGS)
 

@@ -34,12 +34,15 @@ static const struct scene *scene_at(unsigned i)
 
 static unsigned num_states(void)
 {
-	return num_conn_states + num_more_states;
+	return num_conn_states + num_id_states + num_more_states;
 }
 
 static const struct state *state_at(unsigned i)
 {
-	return i < num_conn_states ? &conn_states[i] : &more_states[i - num_conn_states];
+	if (i < num_conn_states)
+		return &conn_states[i];
+	i -= num_conn_states;
+	return i < num_id_states ? &id_states[i] : &more_states[i - num_id_states];
 }
 
 /* --- crashes -------------------------------------------------------------------------------- */

@@ -20,6 +20,7 @@
 
 struct event_base;
 struct evdns_base;
+struct rdma_cm_event;
 struct actor;
 struct stage;
 
@@ -196,8 +197,8 @@ struct stage {
 
 extern const struct scene conn_scenes[], dgram_scenes[];
 extern const unsigned num_conn_scenes, num_dgram_scenes;
-extern const struct state conn_states[], more_states[];
-extern const unsigned num_conn_states, num_more_states;
+extern const struct state conn_states[], id_states[], more_states[];
+extern const unsigned num_conn_states, num_id_states, num_more_states;
 extern const struct act acts[];
 extern const unsigned num_acts;
 
@@ -266,5 +267,7 @@ struct actor *join(struct actor *endpoint);
 struct actor *find_peer(struct actor *endpoint, const struct actor *listener, enum fake_kind kind);
 struct actor *make_id(struct actor *base, int port_space);
 void id_resolve(struct actor *id, enum fake_kind kind);
+void on_id_done(struct evrdma_id *it, const struct evrdma_error *error,
+	const struct rdma_cm_event *event, void *arg);
 
 #endif

@@ -1,4 +1,4 @@
-/* What all others can be: endpoints and their members, ids, memory, bases. */
+/* What all others can be: endpoints and their members, memory, bases. */
 #include "destroy/stage.h"
 
 #include <check.h>
@@ -167,38 +167,6 @@ static void refused(struct stage *stage)
 	stage_settle(stage);
 }
 
-/* --- ids ------------------------------------------------------------------------------------ */
-
-static void new_id(struct stage *stage)
-{
-	stage->victim = make_id(stage->base, RDMA_PS_TCP);
-}
-
-static void resolving(struct stage *stage)
-{
-	new_id(stage);
-	fake_hold(FAKE_ADDR);
-	id_resolve(stage->victim, stage->kind);
-	stage_settle(stage);
-	fake_keep(FAKE_ADDR);
-}
-
-static void resolved(struct stage *stage)
-{
-	new_id(stage);
-	id_resolve(stage->victim, stage->kind);
-	stage_settle(stage);
-}
-
-static void id_removed(struct stage *stage)
-{
-	new_id(stage);
-	id_resolve(stage->victim, goes);
-	stage_settle(stage);
-	stage_pull(stage, goes);
-	stage_settle(stage);
-}
-
 /* --- memory --------------------------------------------------------------------------------- */
 
 static void new_pool(struct stage *stage)
@@ -345,6 +313,14 @@ static void closing_base(struct stage *stage)
 	stage_settle(stage);
 }
 
+/* Its connection waits for its sends, and has not told its peer yet. */
+static void leaving_base(struct stage *stage)
+{
+	busy_base(stage);
+	shut_down(stage->victim);
+	stage_settle(stage);
+}
+
 static void own_base(struct stage *stage)
 {
 	make_pair(stage, stage->kind);
@@ -371,10 +347,6 @@ const struct state more_states[] = {
 	{ PEER, "a peer with datagrams posted", busy_peer },
 	{ PEER, "a peer that closes", peer_closing },
 	{ PEER, "a peer who refused", refused },
-	{ ID, "a new id", new_id },
-	{ ID, "an id that is resolved", resolving },
-	{ ID, "an id that was resolved", resolved },
-	{ ID, "an id whose device went", id_removed },
 	{ POOL, "a new pool", new_pool },
 	{ POOL, "a pool in use", used_pool },
 	{ SRQ, "a new shared queue", new_srq },
@@ -390,6 +362,7 @@ const struct state more_states[] = {
 	{ BASE, "another base", idle_base },
 	{ BASE, "another base with work posted", busy_base },
 	{ BASE, "another base that closes", closing_base },
+	{ BASE, "another base that is shut down", leaving_base },
 	{ BASE, "the base", own_base },
 };
 

@@ -29,6 +29,8 @@ void fake_reset(void);
  * thread to bring one before it fails. 0, as after a reset: not at all.
  */
 void fake_wait_for_others(int timeout_ms);
+/* How many calls waited since the last reset, or would have: nobody in a loop may. */
+unsigned fake_waits(void);
 
 enum fake_object {
 	FAKE_FILE,

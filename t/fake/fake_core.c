@@ -16,6 +16,7 @@
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 static atomic_int patience_ms;
+static atomic_uint waits;
 static unsigned live[FAKE_OBJECTS];
 static char problem[200];
 
@@ -122,7 +123,20 @@ int fake_bell_empty(const struct fake_bell *bell)
 {
 	int flags = fcntl(bell->fd, F_GETFL);
 
-	return flags >= 0 && (flags & O_NONBLOCK) ? -EAGAIN : -EDEADLK;
+	if (flags >= 0 && (flags & O_NONBLOCK))
+		return -EAGAIN;
+	fake_count_wait();
+	return -EDEADLK;
+}
+
+void fake_count_wait(void)
+{
+	atomic_fetch_add(&waits, 1);
+}
+
+unsigned fake_waits(void)
+{
+	return atomic_load(&waits);
 }
 
 void fake_wait_for_others(int timeout_ms)
@@ -217,5 +231,6 @@ void fake_reset(void)
 	memset(live, 0, sizeof(live));
 	problem[0] = '\0';
 	fake_wait_for_others(0);
+	atomic_store(&waits, 0);
 	fake_devices_reset();
 }

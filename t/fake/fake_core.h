@@ -49,6 +49,7 @@ int fake_bell_open(struct fake_bell *bell, int flags);
 void fake_bell_set(struct fake_bell *bell, bool on);
 /* What a read on an empty queue gives: -EAGAIN, or -EDEADLK when it would block. */
 int fake_bell_empty(const struct fake_bell *bell);
+void fake_count_wait(void);
 /* Without the lock, after -EDEADLK: whether another thread has rung it meanwhile. */
 bool fake_bell_wait(int fd);
 void fake_bell_close(struct fake_bell *bell);

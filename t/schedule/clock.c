@@ -59,14 +59,17 @@ int gettimeofday(struct timeval *tv, void *zone)
 	return 0;
 }
 
-/* Looks without waiting. What was to be waited for is a timer, or nothing. */
+/*
+ * Looks without waiting. What was to be waited for is a timer, or nothing. A loop that is not run
+ * by clock_turn() goes on at that time.
+ */
 int epoll_wait(int epoll, struct epoll_event *events, int max, int timeout_ms)
 {
 	int n = (int)syscall(SYS_epoll_pwait, epoll, events, max, 0, NULL, (size_t)0);
 
 	if (n || !timeout_ms)
 		return n;
-	if (timeout_ms > 0 && may_skip) {
+	if (timeout_ms > 0 && (may_skip || !sleeper)) {
 		now_us += (uint64_t)timeout_ms * US_PER_MS;
 		return 0;
 	}

@@ -29,4 +29,11 @@ endif
 t_schedule_schedule_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t \
 	-DEVR_SCHEDULE_COUNT=$(EVR_SCHEDULE_COUNT)
 t_schedule_schedule_t_LDADD = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS)
+
+# The loop never stalls, on the same clock.
+check_PROGRAMS += t/schedule/stall.t
+TESTS += t/schedule/stall.t
+t_schedule_stall_t_SOURCES = t/schedule/stall.c t/schedule/clock.c t/schedule/clock.h
+t_schedule_stall_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(CHECK_CFLAGS)
+t_schedule_stall_t_LDADD = libevr_destroy.la $(EVR_CONFORM_FAKE_LIBS)
 endif
