@@ -214,6 +214,8 @@ void fake_work_order(enum fake_order order);
 /* Carries out up to n work requests; returns how many. */
 unsigned fake_step(unsigned n);
 unsigned fake_step_qp(struct ibv_qp *qp, unsigned n);
+/* Carries out up to n each time that a CQ is armed, just before: they raise no event there. */
+void fake_step_before_arming(unsigned n);
 /* Ends all waiting work with RETRY_EXC or RNR_RETRY_EXC; returns how many queue pairs died. */
 unsigned fake_time_out_work(void);
 

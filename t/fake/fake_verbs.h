@@ -259,6 +259,7 @@ void fake_work_add(struct fake_qp *qp, struct fake_send *send);
 void fake_work_remove(struct fake_qp *qp, struct fake_send *send);
 /* Runs what can run, unless work goes by hand. */
 void fake_work_run(void);
+void fake_work_arming(void);
 void fake_work_reset(void);
 /* Ends the first send. */
 void fake_send_complete(

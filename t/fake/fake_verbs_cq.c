@@ -115,6 +115,7 @@ int fake_req_notify_cq(struct ibv_cq *verbs, int solicited_only)
 	FAKE_VERB("ibv_req_notify_cq");
 	if (!verbs->channel)
 		return EINVAL;
+	fake_work_arming();
 	if (!solicited_only)
 		cq->arm = FAKE_ARMED;
 	else if (cq->arm == FAKE_DISARMED)

@@ -8,6 +8,7 @@
 static TAILQ_HEAD(fake_active, fake_qp) active = TAILQ_HEAD_INITIALIZER(active);
 static bool by_hand;
 static enum fake_order order;
+static unsigned before_arming;
 
 static void activate(struct fake_qp *qp)
 {
@@ -84,6 +85,17 @@ void fake_work_run(void)
 		run(UINT_MAX);
 }
 
+void fake_work_arming(void)
+{
+	run(before_arming);
+}
+
+void fake_step_before_arming(unsigned n)
+{
+	FAKE_GUARD();
+	before_arming = n;
+}
+
 unsigned fake_step(unsigned n)
 {
 	FAKE_GUARD();
@@ -143,4 +155,5 @@ void fake_work_reset(void)
 {
 	by_hand = false;
 	order = FAKE_OLDEST_QP_FIRST;
+	before_arming = 0;
 }

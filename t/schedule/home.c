@@ -218,7 +218,35 @@ void home_check_idle(struct home *home, bool for_ever)
 		"base %u: nobody goes on closing it", home->thing.number);
 }
 
-/* With nobody left on it, all buffers of the pool are there to be taken. */
+/* Those that have arrived, and that nobody has answered. */
+static unsigned count_requests(const struct home *home)
+{
+	struct world *w = home->thing.world;
+	struct thing *thing;
+	unsigned i, n = 0;
+
+	FOR_EACH_THING(w, thing, i)
+	n += thing->kind == REQUEST && !thing->gone && thing->state != REQUEST_MOVING &&
+	     thing->home == home->thing.home;
+	return n;
+}
+
+/* With nobody left on it. */
+static void check_counts(struct home *home)
+{
+	unsigned requests = count_requests(home);
+	struct evrdma_base_stats stats;
+
+	evrdma_base_get_stats(home->base, &stats);
+	MUST(!stats.connections && !stats.endpoints && !stats.address_handles,
+		"base %u: %llu connections, %llu endpoints, %llu address handles are left",
+		home->thing.number, (unsigned long long)stats.connections,
+		(unsigned long long)stats.endpoints, (unsigned long long)stats.address_handles);
+	MUST(stats.requests_pending == requests, "base %u counts %llu requests, there are %u",
+		home->thing.number, (unsigned long long)stats.requests_pending, requests);
+}
+
+/* The same: all buffers of the pool are there to be taken. */
 void home_check_balance(struct home *home)
 {
 	struct evrdma_buf *bufs[64];
@@ -226,6 +254,7 @@ void home_check_balance(struct home *home)
 
 	if (home->thing.state != BASE_OPEN)
 		return;
+	check_counts(home);
 	give_up(home);
 	while (n < 64 && (bufs[n] = evrdma_pool_get(home->pool)))
 		n++;

@@ -47,6 +47,7 @@ static void by_hand(struct world *w)
 		return;
 	trace(w, "kernel: work %s", on ? "by hand" : "by itself");
 	fake_work_by_hand(on);
+	fake_step_before_arming(random_below(&w->random, 3));
 	fake_work_order(
 		random_once_in(&w->random, 2) ? FAKE_NEWEST_QP_FIRST : FAKE_OLDEST_QP_FIRST);
 }

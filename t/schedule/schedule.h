@@ -297,6 +297,7 @@ void side_check_end(struct side *side);
 void side_on_recv(struct evrdma_conn *conn, const struct evrdma_recv *recv, void *arg);
 void side_recv(struct world *w);
 void side_send(struct world *w);
+void side_flood(struct world *w);
 void side_submit(struct world *w);
 void side_expose(struct world *w);
 

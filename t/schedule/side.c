@@ -73,6 +73,8 @@ static void on_end(struct side *side, const struct evrdma_error *error)
 		side->thing.number);
 	MUST(!error || error->err > 0, "conn %u ends with the error %d", side->thing.number,
 		error ? error->err : 0);
+	MUST(!error || error->err != ENOMEM || side->thing.world->troubled,
+		"conn %u was short of something, and no call was made to fail", side->thing.number);
 	side->ended = true;
 	side->thing.state = CONN_ENDED;
 	side->since_us = clock_now_us();
@@ -174,7 +176,7 @@ static void choose_options(struct side *side, struct home *home)
 		o->idle_timeout_ms = 50;
 	if (random_once_in(r, 3))
 		o->domain = home->domain;
-	if (random_once_in(r, 8))
+	if (random_once_in(r, 3))
 		o->rnr_retry_count = 1;
 	o->private_data = &side->thing.number;
 	o->private_data_len = sizeof(side->thing.number);
@@ -522,6 +524,7 @@ const struct action conn_actions[] = {
 	{ "accept", 12, accept_request },
 	{ "recv", 8, side_recv },
 	{ "send", 24, side_send },
+	{ "flood", 3, side_flood },
 	{ "submit", 12, side_submit },
 	{ "expose", 3, side_expose },
 	{ "disconnect", 3, disconnect },

@@ -50,8 +50,8 @@ void trace_begin(uint64_t seed, const char *program)
 	} else {
 		signal(SIGSEGV, on_signal);
 		signal(SIGBUS, on_signal);
-		signal(SIGABRT, on_signal);
 	}
+	signal(SIGABRT, on_signal);
 	signal(SIGALRM, on_signal);
 }
 

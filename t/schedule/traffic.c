@@ -272,6 +272,26 @@ void side_send(struct world *w)
 		;
 }
 
+/*
+ * All at once, so that one has much to say when another fails. In a callback each message would
+ * lead to more of them, without end.
+ */
+void side_flood(struct world *w)
+{
+	struct thing *thing;
+	unsigned i, n;
+
+	if (w->depth)
+		return;
+	FOR_EACH_THING(w, thing, i)
+	{
+		if (thing->kind != CONN || thing->gone || thing->state != CONN_UP)
+			continue;
+		for (n = 0; n < 8 && send_one((struct side *)thing); n++)
+			;
+	}
+}
+
 /* --- other work ------------------------------------------------------------------------------ */
 
 struct attempt {

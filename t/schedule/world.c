@@ -7,6 +7,7 @@
 #include <event2/event.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,6 +29,12 @@ void world_address(struct sockaddr_in *sin, const char *ip, uint16_t port)
 bool world_excuses(const struct world *w, int ret)
 {
 	return ret && w->troubled;
+}
+
+/* There is one thread: what it waits for, nobody else will do. */
+int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
+{
+	wrong("a call never returns: it waits for an event to be acknowledged");
 }
 
 /* --- turns ----------------------------------------------------------------------------------- */
@@ -295,6 +302,7 @@ static void end_trouble(struct world *w)
 
 	fake_fail_nth(FAKE_ANY, 0, 0);
 	fake_work_by_hand(false);
+	fake_step_before_arming(0);
 	for (kind = 0; kind < FAKE_MESSAGES; kind++) {
 		if (random_once_in(&w->random, 3))
 			fake_time_out((enum fake_message)kind);
@@ -370,10 +378,11 @@ static void free_world(struct world *w)
 	struct ticket *ticket;
 	unsigned i;
 
-	for (i = 0; i < w->thing_count; i++) {
+	/* Some look at each other. */
+	for (i = 0; i < w->thing_count; i++)
 		thing_check_end(w->things[i]);
+	for (i = 0; i < w->thing_count; i++)
 		free(w->things[i]);
-	}
 	MUST(!w->references, "%d pieces of the user's memory were not given back", w->references);
 	while ((ticket = TAILQ_FIRST(&w->spent)))
 		ticket_drop(ticket, &w->spent);
