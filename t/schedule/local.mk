@@ -30,6 +30,11 @@ t_schedule_schedule_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t \
 	-DEVR_SCHEDULE_COUNT=$(EVR_SCHEDULE_COUNT)
 t_schedule_schedule_t_LDADD = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS)
 
+# Whether they would find a bug: each patch of planted/ goes into a copy of a file of lib/ev, which
+# the same program is linked with. The seed that shows it is told, and is run alone once more.
+TESTS += t/schedule/planted.sh
+EXTRA_DIST += t/schedule/planted.sh t/schedule/planted
+
 # The loop never stalls, on the same clock.
 check_PROGRAMS += t/schedule/stall.t
 TESTS += t/schedule/stall.t
