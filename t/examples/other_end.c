@@ -42,6 +42,7 @@ static struct {
 	int clients_left;
 	int tries_left;
 	bool served;
+	bool ready;
 } us;
 
 static void die(const char *what)
@@ -136,13 +137,24 @@ static struct evrdma_dgram *open_dgram(evrdma_dgram_recv_cb recv_cb, evrdma_dgra
 	return dgram;
 }
 
+static void on_server(struct evrdma_dgram *dgram, enum evrdma_dgram_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	us.ready |= event == EVRDMA_DGRAM_READY;
+	if (event == EVRDMA_DGRAM_ERROR)
+		die("the endpoint broke");
+}
+
+/* No request may come before there is an endpoint to accept it, nor the example before both. */
 static void serve(void)
 {
 	struct evrdma_listener_options options;
 
 	if (!evrdma_listener_new(us.base, (struct sockaddr *)&us.addr, NULL, on_request, NULL))
 		die("cannot listen");
-	us.dgram = open_dgram(echo_dgram, NULL);
+	us.dgram = open_dgram(echo_dgram, on_server);
+	while (!us.ready)
+		event_base_loop(us.loop, EVLOOP_ONCE);
 	evrdma_listener_options_init(&options);
 	options.port_space = RDMA_PS_UDP;
 	if (!evrdma_listener_new(us.base, (struct sockaddr *)&us.addr, &options, on_asked, NULL))
