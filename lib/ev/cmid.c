@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ev/base.h"
+#include "ev/error.h"
 #include "ev/log.h"
 #include "util/clock.h"
 
@@ -77,7 +78,7 @@ int evr_cmid_migrate(struct evr_cmid *cmid, struct evrdma_base *base)
 	if (ret)
 		return ret;
 	if (rdma_migrate_id(cm, base->channel)) {
-		ret = -errno;
+		ret = evr_errno(-errno);
 		evr_ptrmap_remove(&base->cmid_map, cm);
 		return ret;
 	}

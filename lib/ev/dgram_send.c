@@ -197,7 +197,7 @@ int evrdma_dgram_accept(
 	if (!ret && (len > MAX_ANSWER_DATA || (len && !data)))
 		ret = -EINVAL;
 	if (!ret && rdma_accept(request->cmid.cm, &param))
-		ret = -errno;
+		ret = evr_errno(-errno);
 	if (!ret)
 		evr_slots_give(evr_request_accepted(request));
 	return ret;

@@ -10,6 +10,9 @@
 
 int evr_errno(int ret)
 {
+	/* What the kernel says of an id that it closed because the device went. */
+	if (ret == -ENXIO)
+		return -ENODEV;
 	return ret == -EVR_KERNEL_ENOTSUPP ? -EOPNOTSUPP : ret;
 }
 

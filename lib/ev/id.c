@@ -299,7 +299,7 @@ static int adopt(struct evrdma_id *id, struct evrdma_base *base, struct rdma_cm_
 	if (ret)
 		return ret;
 	if (cm_id->channel != base->channel && rdma_migrate_id(cm_id, base->channel)) {
-		ret = -errno;
+		ret = evr_errno(-errno);
 		evr_cmid_release(&id->cmid);
 	}
 	return ret;

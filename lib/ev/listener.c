@@ -359,7 +359,7 @@ struct evrdma_listener *evrdma_listener_new(struct evrdma_base *base, const stru
 	if (ret) {
 		evr_slots_unref(listener->slots);
 		free(listener);
-		errno = -ret;
+		errno = -evr_errno(ret);
 		return NULL;
 	}
 	return listener;

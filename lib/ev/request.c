@@ -6,6 +6,7 @@
 
 #include "ev/addr.h"
 #include "ev/base.h"
+#include "ev/error.h"
 #include "ev/listener.h"
 #include "ev/log.h"
 
@@ -258,7 +259,7 @@ static int depart(struct evrdma_base *base, struct evr_inbox_item *item)
 	struct rdma_cm_id *cm = request->cmid.cm;
 
 	if (base != request->from && rdma_migrate_id(cm, base->channel))
-		return -errno;
+		return evr_errno(-errno);
 	if (request->listener)
 		request->listener->stats.moved++;
 	settle(request);
