@@ -140,8 +140,8 @@ typedef void (*evrdma_conn_send_cb)(struct evrdma_conn *conn, struct evrdma_buf 
 
 /*
  * Makes a connection object; options may be NULL for the defaults and is not kept. Nothing is asked
- * of the kernel yet. Returns NULL and sets errno: EINVAL (a value is out of range), ENOMEM, EPIPE
- * (the base is being closed). Since 0.1.
+ * of the kernel yet. Returns NULL and sets errno: EINVAL (a value is out of range, or the pool, the
+ * queue or the domain is another base's), ENOMEM, EPIPE (the base is being closed). Since 0.1.
  */
 struct evrdma_conn *evrdma_conn_new(
 	struct evrdma_base *base, const struct evrdma_conn_options *options);

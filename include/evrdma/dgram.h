@@ -77,8 +77,8 @@ typedef void (*evrdma_dgram_send_cb)(struct evrdma_dgram *dgram, struct evrdma_b
 
 /*
  * Makes an endpoint; options may be NULL (which only sends) and is not kept. Returns NULL and sets
- * errno: EINVAL (a value is out of range, or recv_depth without recv_pool), ENOMEM, EPIPE (the base
- * is being closed). Since 0.1.
+ * errno: EINVAL (a value is out of range, recv_depth without recv_pool, or the pool, the queue or
+ * the domain is another base's), ENOMEM, EPIPE (the base is being closed). Since 0.1.
  */
 struct evrdma_dgram *evrdma_dgram_new(
 	struct evrdma_base *base, const struct evrdma_dgram_options *options);

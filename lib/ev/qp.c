@@ -61,11 +61,21 @@ static void apply_defaults(struct evr_qp_config *config)
 		config->recv_depth = 0;
 }
 
+/* They go with their base, whoever uses them. */
+static bool shares_of_base(const struct evr_qp_config *config, const struct evrdma_base *base)
+{
+	return (!config->recv_pool || config->recv_pool->base == base) &&
+	       (!config->srq || config->srq->base == base) &&
+	       (!config->domain || config->domain->base == base);
+}
+
 int evr_qp_init(struct evr_qp *qp, struct evrdma_base *base, const struct evr_qp_config *config,
 	const struct evr_qp_ops *ops)
 {
 	int ret;
 
+	if (!shares_of_base(config, base))
+		return -EINVAL;
 	qp->base = base;
 	qp->owner.complete = complete;
 	qp->post.run = post;

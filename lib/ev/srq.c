@@ -214,7 +214,7 @@ struct evrdma_srq *evrdma_srq_new(
 {
 	struct evrdma_srq *srq;
 
-	if (!pool || !depth || depth > 65536) {
+	if (!pool || pool->base != base || !depth || depth > 65536) {
 		errno = EINVAL;
 		return NULL;
 	}

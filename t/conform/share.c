@@ -172,6 +172,31 @@ START_TEST(a_key_is_good_for_all_without_a_domain)
 }
 END_TEST
 
+/* Each goes with its base. */
+START_TEST(what_belongs_to_another_base_is_refused)
+{
+	struct world *w = world_new();
+	struct evrdma_conn_options conn;
+	struct evrdma_dgram_options dgram;
+
+	world_add_other(w);
+	evrdma_conn_options_init(&conn);
+	evrdma_dgram_options_init(&dgram);
+	conn.recv_pool = dgram.recv_pool = w->other_pool;
+	ck_assert(!evrdma_conn_new(w->base, &conn) && errno == EINVAL);
+	ck_assert(!evrdma_dgram_new(w->base, &dgram) && errno == EINVAL);
+	ck_assert(!evrdma_srq_new(w->base, w->other_pool, 1) && errno == EINVAL);
+	conn.recv_pool = NULL;
+	conn.srq = evrdma_srq_new(w->other, w->other_pool, 1);
+	ck_assert(conn.srq && !evrdma_conn_new(w->base, &conn) && errno == EINVAL);
+	conn.srq = NULL;
+	conn.domain = evrdma_domain_new(w->other);
+	ck_assert(conn.domain && !evrdma_conn_new(w->base, &conn) && errno == EINVAL);
+	world_close_other(w);
+	world_free(w);
+}
+END_TEST
+
 TCase *share_case(void)
 {
 	TCase *tc = tcase_create("share");
@@ -182,5 +207,6 @@ TCase *share_case(void)
 	tcase_add_test(tc, a_shared_queue_wants_a_pool_and_a_depth);
 	tcase_add_test(tc, a_key_is_worth_nothing_in_another_domain);
 	tcase_add_test(tc, a_key_is_good_for_all_without_a_domain);
+	tcase_add_test(tc, what_belongs_to_another_base_is_refused);
 	return tc;
 }
