@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ev/base.h"
+#include "ev/error.h"
 
 int evr_source_init(struct evr_source *source, const char *device, int port_num, int gid_index)
 {
@@ -80,58 +81,75 @@ static bool set_addr(struct sockaddr_storage *addr, int family, const union ibv_
 
 /* --- looking -------------------------------------------------------------------------------- */
 
-static bool find_in_table(const struct evr_source *source, struct ibv_context *verbs, uint8_t port,
-	int family, struct sockaddr_storage *addr)
+/* 0, or why there is none: -EADDRNOTAVAIL, or what the device says. */
+static int find_in_table(const struct evr_source *source, struct ibv_context *verbs, uint8_t port,
+	int entries, int family, struct sockaddr_storage *addr)
 {
-	int first = source->gid_index < 0 ? 0 : source->gid_index;
-	struct ibv_port_attr attr;
+	int i = source->gid_index < 0 ? 0 : source->gid_index;
+	int end = source->gid_index < 0 || i >= entries ? entries : i + 1;
+	int ret = -EADDRNOTAVAIL;
 	union ibv_gid gid;
-	int i, end;
 
-	if (ibv_query_port(verbs, port, &attr) || first >= attr.gid_tbl_len)
-		return false;
-	end = source->gid_index < 0 ? attr.gid_tbl_len : first + 1;
-	for (i = first; i < end; i++)
-		if (!ibv_query_gid(verbs, port, i, &gid) && set_addr(addr, family, &gid))
-			return true;
-	return false;
+	for (; i < end; i++) {
+		errno = 0;
+		if (ibv_query_gid(verbs, port, i, &gid))
+			ret = evr_verbs_error();
+		else if (set_addr(addr, family, &gid))
+			return 0;
+	}
+	return ret;
 }
 
 /* GIDs are addresses on RoCE, and are what AF_IB addresses; iWARP's are MACs. */
-static bool has_addresses(struct ibv_context *verbs, uint8_t port, int family)
+static bool has_addresses(
+	const struct ibv_context *verbs, const struct ibv_port_attr *attr, int family)
 {
-	struct ibv_port_attr attr;
-
-	if (verbs->device->transport_type != IBV_TRANSPORT_IB || ibv_query_port(verbs, port, &attr))
-		return false;
-	return family == AF_IB || attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+	return verbs->device->transport_type == IBV_TRANSPORT_IB &&
+	       (family == AF_IB || attr->link_layer == IBV_LINK_LAYER_ETHERNET);
 }
 
+static int find_on_port(const struct evr_source *source, struct ibv_context *verbs, uint8_t port,
+	int family, struct sockaddr_storage *addr)
+{
+	struct ibv_port_attr attr;
+	int ret = ibv_query_port(verbs, port, &attr);
+
+	if (ret)
+		return -ret;
+	if (!has_addresses(verbs, &attr, family))
+		return -EADDRNOTAVAIL;
+	return find_in_table(source, verbs, port, attr.gid_tbl_len, family, addr);
+}
+
+/* Without an address the CM chooses, and evr_source_matches() looks at what it chose. */
 static int find_on(const struct evr_source *source, struct ibv_context *verbs, int family,
 	struct sockaddr_storage *addr)
 {
 	struct ibv_device_attr attr;
-	int port, last;
+	int port, last, ret = ibv_query_device(verbs, &attr);
 
-	if (ibv_query_device(verbs, &attr) || source->port_num > attr.phys_port_cnt)
+	if (ret)
+		return -ret;
+	if (source->port_num > attr.phys_port_cnt)
 		return -ENODEV;
 	port = source->port_num ? source->port_num : 1;
 	last = source->port_num ? source->port_num : attr.phys_port_cnt;
-	for (; port <= last; port++)
-		if (has_addresses(verbs, (uint8_t)port, family) &&
-			find_in_table(source, verbs, (uint8_t)port, family, addr))
-			return 0;
-	return source->gid_index < 0 ? 0 : -EADDRNOTAVAIL;
+	ret = -EADDRNOTAVAIL;
+	for (; ret && port <= last; port++)
+		ret = find_on_port(source, verbs, (uint8_t)port, family, addr);
+	return source->gid_index < 0 ? 0 : ret;
 }
 
 static int open_and_find(const struct evr_source *source, struct ibv_device *device, int family,
 	struct sockaddr_storage *addr)
 {
-	struct ibv_context *verbs = ibv_open_device(device);
+	struct ibv_context *verbs;
 	int ret;
 
+	errno = 0;
+	verbs = ibv_open_device(device);
 	if (!verbs)
-		return -ENODEV;
+		return evr_verbs_error();
 	ret = find_on(source, verbs, family, addr);
 	ibv_close_device(verbs);
 	return ret;
