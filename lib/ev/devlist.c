@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ev/base.h"
+#include "ev/log.h"
 
 /* A device that comes back has its old name, but another index where the kernel counts them. */
 struct evr_known_device {
@@ -112,6 +113,13 @@ static void sleep_until_next(struct evrdma_base *base)
 	evr_base_add_timer(&base->devlist.timer, (int)base->options.device_poll_ms);
 }
 
+static void tell_unreadable(struct evr_devlist *list, int err)
+{
+	if (!list->unreadable)
+		evr_log_failure("reading the list of devices", err);
+	list->unreadable = true;
+}
+
 /* A list that cannot be read now is read the next time. */
 static void look(struct evr_task *task)
 {
@@ -120,9 +128,13 @@ static void look(struct evr_task *task)
 	int n = 0;
 
 	sleep_until_next(base);
+	errno = 0;
 	devices = ibv_get_device_list(&n);
-	if (!devices)
+	if (!devices) {
+		tell_unreadable(&base->devlist, errno ? errno : ENOMEM);
 		return;
+	}
+	base->devlist.unreadable = false;
 	mark_listed(&base->devlist, devices, n);
 	tell_gone(base);
 	tell_new(base, devices, n);

@@ -20,6 +20,7 @@ struct evr_devlist {
 	struct evr_task task;
 	struct evr_known_device_list known;
 	bool on;
+	bool unreadable; /* and it was told */
 };
 
 /* Reads the list for the first time, when the options say so. 0 or -errno. */

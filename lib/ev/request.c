@@ -209,10 +209,11 @@ struct evr_slots *evr_request_accepted(struct evrdma_request *request)
 	return slots;
 }
 
-/* It fails when the peer has gone: then there is nobody to tell. */
+/* EINVAL: the peer has gone. Otherwise the end of the id rejects it, without the data. */
 static void reject(struct evrdma_request *request, const void *data, size_t len)
 {
-	rdma_reject(request->cmid.cm, data, (uint8_t)len);
+	if (rdma_reject(request->cmid.cm, data, (uint8_t)len) && errno != EINVAL)
+		evr_log_failure("rejecting a request", errno);
 	request->obj.base->stats.requests_rejected++;
 	if (request->listener)
 		request->listener->stats.rejected++;
