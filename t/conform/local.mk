@@ -55,12 +55,25 @@ t_conform_fake_iwarp_t_CPPFLAGS = \
 	$(AM_CPPFLAGS) -I$(top_srcdir)/t $(CHECK_CFLAGS) -DEVR_FAKE_KIND=FAKE_IWARP
 t_conform_fake_iwarp_t_LDADD = $(EVR_CONFORM_FAKE_LIBS)
 
-check_PROGRAMS += t/conform/fake_sweep.t
-TESTS += t/conform/fake_sweep.t
-t_conform_fake_sweep_t_SOURCES = t/conform/fake_sweep.c $(EVR_FAKE_HEAP)
-t_conform_fake_sweep_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(CHECK_CFLAGS)
-t_conform_fake_sweep_t_LDFLAGS = $(AM_LDFLAGS) $(EVR_FAKE_HEAP_WRAP)
-t_conform_fake_sweep_t_LDADD = $(EVR_CONFORM_FAKE_LIBS)
+# The fault sweep, on a clock of its own.
+check_PROGRAMS += t/conform/sweep.t
+TESTS += t/conform/sweep.t
+t_conform_sweep_t_SOURCES = \
+	t/conform/sweep.c t/conform/sweep.h \
+	t/conform/sweep_alive.c \
+	t/conform/sweep_base.c \
+	t/conform/sweep_conn.c \
+	t/conform/sweep_connect.c \
+	t/conform/sweep_device.c \
+	t/conform/sweep_dgram.c \
+	t/conform/sweep_id.c \
+	t/conform/sweep_pair.c \
+	t/conform/sweep_work.c \
+	t/schedule/clock.c t/schedule/clock.h \
+	$(EVR_FAKE_HEAP)
+t_conform_sweep_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(CHECK_CFLAGS)
+t_conform_sweep_t_LDFLAGS = $(AM_LDFLAGS) $(EVR_FAKE_HEAP_WRAP)
+t_conform_sweep_t_LDADD = $(EVR_CONFORM_FAKE_LIBS)
 endif
 
 EXTRA_DIST += t/conform/device.sh

@@ -12,6 +12,8 @@ struct event_base;
 
 /* Starts over; every reading of the clock then takes tick_us. */
 void clock_start(unsigned tick_us);
+/* The clock is the machine's, as it was before the first start. */
+void clock_stop(void);
 uint64_t clock_now_us(void);
 void clock_advance_us(uint64_t us);
 

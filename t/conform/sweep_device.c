@@ -1,0 +1,211 @@
+/* Devices that come, go and report, and who reads what they report. */
+#include "conform/sweep.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+enum { POLL_MS = 5, WAIT_MS = 60 };
+
+static unsigned told[EVRDMA_DEVICE_PORT_CHANGED + 1];
+
+static void on_device(struct evrdma_base *base, enum evrdma_device_event event, const char *device,
+	int port_num, void *arg)
+{
+	told[event]++;
+}
+
+static void init(struct run *r)
+{
+	unsigned i;
+
+	for (i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+		told[i] = 0;
+	pair_init(r);
+	evrdma_base_set_device_cb(r->base, on_device, r);
+}
+
+/* --- what is reported ------------------------------------------------------------------------ */
+
+static void expect_port(evutil_socket_t fd, short what, void *arg)
+{
+	struct run *r = arg;
+
+	r->through |= told[EVRDMA_DEVICE_PORT_DOWN] == 1 && told[EVRDMA_DEVICE_PORT_UP] == 1;
+	run_finish(r);
+}
+
+static void mend_port(evutil_socket_t fd, short what, void *arg)
+{
+	fake_async_port(FAKE_ROCE, IBV_EVENT_PORT_ACTIVE);
+	run_after_ms(arg, 5, expect_port);
+}
+
+static void lose_port(struct run *r)
+{
+	fake_async_port(FAKE_ROCE, IBV_EVENT_PORT_ERR);
+	run_after_ms(r, 5, mend_port);
+}
+
+static void port_goes_down_and_up(struct run *r)
+{
+	init(r);
+	r->on_up = lose_port;
+	pair_start(r);
+}
+
+static void break_qp(struct run *r)
+{
+	fake_async_qp(evrdma_conn_get_cm_id(r->client)->qp, IBV_EVENT_QP_FATAL);
+}
+
+static void expect_broken(struct run *r, struct evrdma_conn *conn, const struct evrdma_error *error)
+{
+	r->through = error->err == EIO && r->up == 2;
+	run_fail(r, error->err);
+}
+
+static void queue_pair_breaks(struct run *r)
+{
+	init(r);
+	r->on_up = break_qp;
+	r->on_error = expect_broken;
+	r->awaited = EIO;
+	pair_start(r);
+}
+
+/* --- by the program itself ------------------------------------------------------------------- */
+
+static void hand_in(struct run *r)
+{
+	struct ibv_context *verbs = evrdma_conn_get_cm_id(r->client)->verbs;
+	struct ibv_async_event event;
+
+	fake_async_qp(evrdma_conn_get_cm_id(r->client)->qp, IBV_EVENT_QP_FATAL);
+	if (!run_ok(r, ibv_get_async_event(verbs, &event) ? -errno : 0))
+		return;
+	run_ok(r, evrdma_async_event(verbs, &event));
+	ibv_ack_async_event(&event);
+}
+
+/* All of both sides is on a base that reads nothing itself. */
+static void program_reads_events(struct run *r)
+{
+	struct evrdma_base_options options;
+
+	init(r);
+	evrdma_base_options_init(&options);
+	options.flags = EVRDMA_BASE_OPT_NO_ASYNC_EVENTS;
+	r->listens = r->serves = r->connects = run_add_base(r, &options);
+	r->on_up = hand_in;
+	r->on_error = expect_broken;
+	r->awaited = EIO;
+	if (r->connects)
+		r->pool = run_have(r, evrdma_pool_new(r->connects, SWEEP_LEN, 0));
+	if (r->pool)
+		pair_start(r);
+}
+
+/* --- pulled, and put in again ---------------------------------------------------------------- */
+
+static void start_again(struct run *r)
+{
+	r->up = 0;
+	r->on_up = NULL;
+	r->on_error = NULL;
+	r->awaited = 0;
+	pair_listen(r);
+	if (!r->finished)
+		pair_connect(r);
+}
+
+static void put_in_again(evutil_socket_t fd, short what, void *arg)
+{
+	struct run *r = arg;
+
+	if (r->finished)
+		return;
+	if (!fake_device_gone(FAKE_ROCE) || told[EVRDMA_DEVICE_REMOVED] != 1) {
+		run_fail(r, ETIMEDOUT);
+		return;
+	}
+	fake_device_add(FAKE_ROCE);
+	start_again(r);
+}
+
+static void pull(struct run *r)
+{
+	fake_device_remove(FAKE_ROCE);
+	evrdma_listener_close(r->listener);
+	run_after_ms(r, WAIT_MS, put_in_again);
+}
+
+static void close_removed(struct run *r, struct evrdma_conn *conn, const struct evrdma_error *error)
+{
+	run_note(r, error->err);
+	if (error->err == ENODEV && r->up == 2)
+		evrdma_conn_close(conn);
+	else
+		run_finish(r);
+}
+
+/* It may be out: the run ended before. */
+static void leave_it_in(struct run *r)
+{
+	fake_device_remove(FAKE_ROCE);
+	fake_device_add(FAKE_ROCE);
+}
+
+static void device_is_pulled_and_put_in_again(struct run *r)
+{
+	init(r);
+	r->after = leave_it_in;
+	r->on_up = pull;
+	r->on_error = close_removed;
+	r->awaited = ENODEV;
+	pair_start(r);
+}
+
+/* --- seen in the list ------------------------------------------------------------------------ */
+
+static void expect_visit(evutil_socket_t fd, short what, void *arg)
+{
+	struct run *r = arg;
+
+	r->through = told[EVRDMA_DEVICE_ARRIVED] && told[EVRDMA_DEVICE_REMOVED];
+	if (r->through)
+		run_finish(r);
+	else
+		run_fail(r, ETIMEDOUT);
+}
+
+static void take_away(evutil_socket_t fd, short what, void *arg)
+{
+	fake_device_remove(FAKE_IWARP);
+	run_after_ms(arg, WAIT_MS, expect_visit);
+}
+
+static void device_comes_and_goes(struct run *r)
+{
+	struct evrdma_base_options options;
+	struct evrdma_base *base;
+
+	init(r);
+	evrdma_base_options_init(&options);
+	options.device_poll_ms = POLL_MS;
+	base = run_add_base(r, &options);
+	if (!base)
+		return;
+	evrdma_base_set_device_cb(base, on_device, r);
+	fake_device_add(FAKE_IWARP);
+	run_after_ms(r, WAIT_MS, take_away);
+}
+
+const struct scenario sweep_device[] = {
+	{ "port goes down and up", port_goes_down_and_up },
+	{ "queue pair breaks", queue_pair_breaks },
+	{ "program reads events", program_reads_events },
+	{ "device is pulled and put in again", device_is_pulled_and_put_in_again },
+	{ "device comes and goes", device_comes_and_goes },
+	{ NULL, NULL },
+};

@@ -1,0 +1,228 @@
+/* What a connection carries beside messages, its queue, and the memory that it takes. */
+#include "conform/sweep.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { MEMORY = 4096, SEGS = 3, INLINE = 32, SLAB = 4096, LIMIT_BYTES = 2 * SLAB };
+
+/* --- every kind of work ---------------------------------------------------------------------- */
+
+static unsigned char memory[MEMORY] __attribute__((aligned(4096)));
+
+static void on_cleanup(void *data, size_t size, void *arg)
+{
+	((struct run *)arg)->closed++;
+}
+
+static bool expose(struct run *r, struct evrdma_remote *remote)
+{
+	const unsigned all = EVRDMA_BUF_OPT_REMOTE_READ | EVRDMA_BUF_OPT_REMOTE_WRITE |
+			     EVRDMA_BUF_OPT_REMOTE_ATOMIC;
+	struct evrdma_buf *buf = run_hold(r,
+		run_made(r, evrdma_buf_new_reference(memory, MEMORY, all, on_cleanup, r)));
+
+	return buf && run_ok(r, evrdma_conn_expose(r->server, buf, remote));
+}
+
+static void submit(struct run *r, const struct evrdma_work *work)
+{
+	if (!r->finished)
+		r->asked += run_ok(r, evrdma_conn_submit(r->client, work, pair_on_work, r));
+}
+
+static void submit_memory(
+	struct run *r, struct evrdma_buf *buf, const struct evrdma_remote *remote)
+{
+	const struct evrdma_seg segs[SEGS] = { { buf, 0, 8 }, { buf, 16, 8 }, { buf, 32, 8 } };
+	struct evrdma_work work = {
+		.op = EVRDMA_OP_WRITE, .segs = segs, .seg_count = SEGS, .remote = *remote
+	};
+
+	submit(r, &work);
+	work.op = EVRDMA_OP_READ;
+	submit(r, &work);
+	work.op = EVRDMA_OP_FETCH_ADD;
+	work.seg_count = 1;
+	work.compare_add = 5;
+	submit(r, &work);
+	work.op = EVRDMA_OP_COMPARE_SWAP;
+	work.swap = 9;
+	submit(r, &work);
+	work.op = EVRDMA_OP_WRITE;
+	work.flags = EVRDMA_WORK_OPT_IMM;
+	work.imm = 7;
+	submit(r, &work);
+}
+
+static void submit_all(struct run *r)
+{
+	const struct evrdma_work message = { .op = EVRDMA_OP_SEND,
+		.flags = EVRDMA_WORK_OPT_FENCE,
+		.inline_data = "all",
+		.inline_len = 4 };
+	struct evrdma_remote remote;
+	struct evrdma_buf *buf;
+
+	if (!expose(r, &remote))
+		return;
+	buf = run_have(r, evrdma_pool_get(r->pool));
+	if (!buf)
+		return;
+	memset(evrdma_buf_data(buf), 0, SWEEP_LEN);
+	submit_memory(r, buf, &remote);
+	evrdma_buf_unref(buf);
+	submit(r, &message);
+}
+
+/* The immediate data of the write, then the message. */
+static void hear_all(struct run *r, struct evrdma_conn *conn, const struct evrdma_recv *recv)
+{
+	if (recv->err || r->finished)
+		return;
+	if (recv->has_imm)
+		r->up += recv->imm == 7 && recv->written == 8;
+	else
+		r->through = r->up == 3 && !strcmp(recv->data, "all") && memory[0] == 5;
+	if (r->through)
+		evrdma_conn_close(r->client);
+}
+
+static void work_of_every_kind(struct run *r)
+{
+	memset(memory, 0, sizeof(memory));
+	pair_init(r);
+	r->options.send_segs = SEGS;
+	r->options.inline_bytes = INLINE;
+	r->options.send_depth = 8;
+	r->on_up = submit_all;
+	r->on_recv = hear_all;
+	pair_start(r);
+}
+
+/* --- the queue ------------------------------------------------------------------------------- */
+
+static bool was_full;
+
+static void submit_until_full(struct run *r)
+{
+	const struct evrdma_work message = {
+		.op = EVRDMA_OP_SEND, .inline_data = "one of many", .inline_len = 12
+	};
+	int ret;
+
+	while (!(ret = evrdma_conn_submit(r->client, &message, pair_on_work, r)))
+		r->asked++;
+	was_full = ret == -EAGAIN;
+	if (!was_full)
+		run_fail(r, -ret);
+}
+
+static void disconnect(struct run *r)
+{
+	run_ok(r, evrdma_conn_disconnect(r->client));
+}
+
+static void pass_over(struct run *r, struct evrdma_conn *conn, const struct evrdma_recv *recv)
+{
+}
+
+static void expect_all_over(struct run *r, struct evrdma_conn *conn)
+{
+	r->through = was_full && r->asked == 6 && r->over == 6;
+	run_finish(r);
+}
+
+static void queue_is_full(struct run *r)
+{
+	pair_init(r);
+	r->options.send_depth = 2;
+	r->options.send_queue = 4;
+	r->options.low_water = 3;
+	r->options.inline_bytes = INLINE;
+	r->on_up = submit_until_full;
+	r->on_writable = disconnect;
+	r->on_recv = pass_over;
+	r->on_down = expect_all_over;
+	pair_start(r);
+}
+
+/* --- memory ---------------------------------------------------------------------------------- */
+
+static void trim(struct run *r)
+{
+	struct evrdma_pool_stats stats;
+	size_t bytes = evrdma_pool_trim(r->pool);
+
+	evrdma_pool_get_stats(r->pool, &stats);
+	r->through = stats.gets && bytes % SLAB == 0;
+	evrdma_pool_free(r->pool);
+	evrdma_conn_close(r->client);
+}
+
+/* Slabs of few buffers, on huge pages if there are any, some of them from the start. */
+static void pool_is_trimmed(struct run *r)
+{
+	struct evrdma_pool_options options;
+
+	pair_init(r);
+	evrdma_pool_options_init(&options);
+	options.min_bufs = 2;
+	options.slab_bytes = SLAB;
+	options.alignment = SLAB / 4;
+	options.flags = EVRDMA_POOL_OPT_HUGE_PAGES;
+	r->on_answer = trim;
+	r->pool = run_have(r, evrdma_pool_new_with_options(r->base, SWEEP_LEN, &options));
+	if (r->pool)
+		pair_start(r);
+}
+
+/* The base may pin the slab that the connection receives into, and one more. */
+static void send_too_much(struct run *r)
+{
+	static unsigned char much[LIMIT_BYTES];
+	struct evrdma_buf *buf = run_hold(r, run_made(r,
+		evrdma_buf_new_reference(much, LIMIT_BYTES, 0, on_cleanup, r)));
+	int ret = buf ? evrdma_conn_send(r->client, buf, 1, NULL, NULL) : 0;
+
+	if (ret == -EDQUOT) {
+		r->through = true;
+		evrdma_conn_close(r->client);
+	} else if (buf) {
+		run_fail(r, -ret);
+	}
+}
+
+static void accept_with_pool(struct run *r, struct evrdma_request *request)
+{
+	r->options.recv_pool = r->pool;
+	pair_accept(r, request);
+}
+
+static void memory_is_limited(struct run *r)
+{
+	struct evrdma_pool_options pool_options;
+	struct evrdma_base_options options;
+
+	pair_init(r);
+	evrdma_base_options_init(&options);
+	options.max_pinned_bytes = LIMIT_BYTES;
+	evrdma_pool_options_init(&pool_options);
+	pool_options.slab_bytes = SLAB;
+	r->on_up = send_too_much;
+	r->on_request = accept_with_pool;
+	r->connects = run_add_base(r, &options);
+	if (r->connects)
+		r->options.recv_pool = run_have(r,
+			evrdma_pool_new_with_options(r->connects, SWEEP_LEN, &pool_options));
+	if (r->options.recv_pool)
+		pair_start(r);
+}
+
+const struct scenario sweep_work[] = {
+	{ "work of every kind", work_of_every_kind },
+	{ "queue is full", queue_is_full },
+	{ "pool is trimmed", pool_is_trimmed },
+	{ "memory is limited", memory_is_limited },
+	{ NULL, NULL },
+};
