@@ -35,6 +35,7 @@ static const struct names names[KINDS] = {
 			[LISTENER_GET] = "get",
 			[LISTENER_CLOSE] = "close",
 			[LISTENER_REQUEST] = "REQUEST",
+			[LISTENER_LIMITED] = "LIMITED",
 			[LISTENER_ERROR] = "ERROR",
 			[LISTENER_CLOSED] = "CLOSED",
 			[LISTENER_PULLED] = "PULLED",

@@ -25,6 +25,8 @@ const struct impossible impossible[] = {
 	{ BASE, BASE_CLOSED, IN(BASE_OPEN), closed_by_user },
 
 	{ LISTENER, LISTENER_REQUEST, BUT(IN(LISTENER_ENABLED)), "it was disabled, or is over" },
+	{ LISTENER, LISTENER_LIMITED, IN(LISTENER_ENDED) | IN(LISTENER_CLOSING),
+		"nobody is let in any more" },
 	{ LISTENER, LISTENER_ERROR, IN(LISTENER_ENDED), ends_once },
 	{ LISTENER, LISTENER_ERROR, IN(LISTENER_CLOSING), told_before_close },
 	{ LISTENER, LISTENER_CLOSED, BUT(IN(LISTENER_CLOSING)), closed_by_user },

@@ -244,7 +244,7 @@ const struct action fake_actions[] = {
 	{ "wait", 4, wait },
 	{ "hold", 8, hold },
 	{ "release messages", 10, let_go },
-	{ "time out", 4, time_out },
+	{ "time out", 6, time_out },
 	{ "by hand", 6, by_hand },
 	{ "step work", 20, step_work },
 	{ "time out work", 1, time_out_work },

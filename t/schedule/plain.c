@@ -294,7 +294,7 @@ const struct action id_actions[] = {
 	{ "id resolve route", 4, resolve_route },
 	{ "id connect", 4, connect_id },
 	{ "id accept", 1, accept_id },
-	{ "id join", 2, join_id },
+	{ "id join", 8, join_id },
 	{ "id disconnect", 2, disconnect_id },
 	{ "id bind", 2, bind_id },
 	{ "id listen", 1, listen_id },

@@ -7,7 +7,7 @@
 cd "$top_srcdir" || exit 99
 have patch || { echo "Bail out! patch is not installed"; exit 99; }
 
-most=20000 # schedules; none of the bugs takes nearly as many
+most=50000 # schedules; none of the bugs takes nearly as many
 slowest=0  # how many the last to be found took
 flags="$(make_var DEFS) -I$top_builddir $(make_var EVR_INCLUDES) -I$top_srcdir/lib $(make_var EVR_CFLAGS) -w"
 flags="$flags $(make_var EVR_SAN_FLAGS)"

@@ -155,12 +155,22 @@ static void on_request(struct evrdma_listener *listener, struct evrdma_request *
 static void on_event(struct evrdma_listener *listener, enum evrdma_listener_event event,
 	const struct evrdma_error *error, void *arg)
 {
+	static const unsigned marks[] = {
+		[EVRDMA_LISTENER_ERROR] = LISTENER_ERROR,
+		[EVRDMA_LISTENER_LIMITED] = LISTENER_LIMITED,
+		[EVRDMA_LISTENER_CLOSED] = LISTENER_CLOSED,
+	};
 	struct port *port = arg;
 
-	thing_event(
-		&port->thing, event == EVRDMA_LISTENER_ERROR ? LISTENER_ERROR : LISTENER_CLOSED);
-	MUST(!error == (event == EVRDMA_LISTENER_CLOSED), "listener %u: a wrong error",
+	thing_event(&port->thing, marks[event]);
+	MUST(!error == (event != EVRDMA_LISTENER_ERROR), "listener %u: a wrong error",
 		port->thing.number);
+	if (event == EVRDMA_LISTENER_LIMITED) {
+		MUST(port->max_pending, "listener %u has no limit, and reached it",
+			port->thing.number);
+		world_act(port->thing.world);
+		return;
+	}
 	if (event == EVRDMA_LISTENER_ERROR) {
 		MUST(port->thing.state < LISTENER_ENDED, "listener %u ends twice",
 			port->thing.number);
@@ -174,13 +184,21 @@ static void on_event(struct evrdma_listener *listener, enum evrdma_listener_even
 	thing_gone(&port->thing);
 }
 
-static void options_for(struct world *w, bool for_dgrams, struct evrdma_listener_options *options)
+static void options_for(struct port *port, struct home *home,
+	struct evrdma_listener_options *options)
 {
+	struct random *r = &home->thing.world->random;
+
 	evrdma_listener_options_init(options);
-	if (for_dgrams)
+	if (port->for_dgrams)
 		options->port_space = RDMA_PS_UDP;
-	if (random_once_in(&w->random, 4))
+	if (random_once_in(r, 4))
 		options->ack_timeout = 14;
+	if (random_once_in(r, 3))
+		options->domain = home->domain;
+	if (random_once_in(r, 3))
+		port->max_pending = 1 + random_below(r, 2);
+	options->max_pending = port->max_pending;
 }
 
 struct port *port_new(struct world *w, unsigned home, bool for_dgrams)
@@ -191,7 +209,7 @@ struct port *port_new(struct world *w, unsigned home, bool for_dgrams)
 	struct sockaddr_in sin;
 
 	port->for_dgrams = for_dgrams;
-	options_for(w, for_dgrams, &options);
+	options_for(port, w->homes[home], &options);
 	world_address(&sin, ip, 0);
 	w->in_call = true;
 	port->listener = evrdma_listener_new(

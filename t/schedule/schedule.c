@@ -18,7 +18,7 @@
 enum {
 	ALARM_S = 60,	/* a thousand schedules take less, however busy the machine is */
 	REPLAYED = 100, /* schedules that are run twice, to see that the seed says all */
-	MANY = 20000,	/* enough to reach everything that can be reached */
+	MANY = 60000,	/* enough to reach everything that can be reached */
 };
 
 static const char *program;

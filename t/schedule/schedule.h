@@ -62,6 +62,7 @@ struct port {
 	struct evrdma_listener *listener;
 	uint16_t number;
 	bool for_dgrams;
+	unsigned max_pending; /* 0: any number */
 };
 
 struct ask {

@@ -272,6 +272,27 @@ void side_send(struct world *w)
 		;
 }
 
+/* What the peer never exposed: the connection ends for that. */
+static void read_nothing(struct world *w)
+{
+	struct side *side = pick_sender(w);
+	struct evrdma_buf *buf = side ? world_buf(w, side->thing.home) : NULL;
+	struct evrdma_seg seg = { .buf = buf, .len = 8 };
+	const struct evrdma_work work = { .op = EVRDMA_OP_READ, .segs = &seg, .seg_count = 1 };
+	struct ticket *ticket;
+	uint32_t space;
+
+	if (!buf)
+		return;
+	ticket = ticket_new(&side->thing, &side->tickets);
+	ticket->op = EVRDMA_OP_READ;
+	ticket->buf = buf;
+	space = evrdma_conn_send_space(side->conn);
+	thing_call(&side->thing, CONN_SUBMIT);
+	submitted(side, ticket, CONN_SUBMIT, space,
+		evrdma_conn_submit(side->conn, &work, over, ticket));
+}
+
 /*
  * All at once, so that one has much to say when another fails. In a callback each message would
  * lead to more of them, without end.
@@ -283,6 +304,8 @@ void side_flood(struct world *w)
 
 	if (w->depth)
 		return;
+	if (random_once_in(&w->random, 2))
+		read_nothing(w);
 	FOR_EACH_THING(w, thing, i)
 	{
 		if (thing->kind != CONN || thing->gone || thing->state != CONN_UP)

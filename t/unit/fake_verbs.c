@@ -276,6 +276,21 @@ START_TEST(an_armed_queue_wakes_once_and_only_for_what_is_new)
 }
 END_TEST
 
+START_TEST(what_completes_just_before_the_arming_wakes_nobody)
+{
+	rc_open(7);
+	fake_work_by_hand(true);
+	fake_step_before_arming(1);
+	ck_assert_int_eq(raw_post_recv(&rc.v, rc.b, 2, 0, 0), 0);
+	ck_assert_int_eq(raw_post_send(&rc.v, rc.a, 1, 0, 0), 0);
+	ck_assert_uint_eq(fake_unpolled(), 0);
+	ck_assert_int_eq(ibv_req_notify_cq(rc.v.cq, 0), 0);
+	ck_assert_uint_eq(fake_unpolled(), 2);
+	ck_assert(!raw_readable(rc.v.channel->fd));
+	rc_close();
+}
+END_TEST
+
 START_TEST(a_queue_that_overruns_is_reported)
 {
 	int i;
@@ -368,6 +383,7 @@ int main(void)
 		a_wrong_rkey_is_a_remote_access_error,
 		send_entries_come_back_when_a_later_completion_is_polled,
 		an_armed_queue_wakes_once_and_only_for_what_is_new,
+		what_completes_just_before_the_arming_wakes_nobody,
 		a_queue_that_overruns_is_reported,
 		what_is_in_use_is_busy,
 		states_need_their_attributes,
