@@ -463,8 +463,8 @@ static inline struct sockaddr *rdma_get_peer_addr(struct rdma_cm_id *id)
 
 /*
  * Opens every RDMA device. Returns an array that ends in NULL, and its length in *num_devices
- * unless that is NULL. The contexts are those that ids get; they and the array are the caller's
- * until rdma_free_devices(), and the contexts after that for as long as they are in use.
+ * unless that is NULL. The contexts are those that ids get; the array is the caller's until
+ * rdma_free_devices(), and the contexts are there until their device is removed.
  * Returns NULL and sets errno, *num_devices being 0: ENODEV (none), ENOMEM, or why the last of them
  * could not be opened, if none could.
  */

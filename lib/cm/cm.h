@@ -26,6 +26,7 @@ struct evr_cm_device {
 	uint32_t driver_id;
 	bool can_close;	     /* else the kernel cannot tell what is in use: it stays open */
 	atomic_bool removed; /* the kernel took the device away: for no new id */
+	atomic_bool lent;    /* the caller may go on with the bare context */
 	atomic_uint refs;
 	_Atomic uint64_t idle_since_us; /* when a reference was given back last */
 	atomic_uint returns;		/* how often in a row it was used again soon after */
@@ -60,6 +61,7 @@ struct evr_cm_id {
 	bool sync;
 	bool gone;    /* in the kernel: its handle may be another's by now */
 	bool passive; /* came with a request: what its connection takes is settled */
+	bool used;    /* for more than to find the device of an address */
 	/* The answer to CONNECT could not be served: what the kernel says next is not told. */
 	bool response_failed;
 	uint8_t responder_resources;
@@ -139,6 +141,8 @@ void evr_cm_channel_free(struct rdma_event_channel *channel);
 int evr_cm_device_get(const struct evr_device_key *key, struct evr_cm_device **dev);
 /* Closes the device with its last reference, unless the caller still has objects on it. */
 void evr_cm_device_put(struct evr_cm_device *dev);
+/* The caller may go on with the bare context: it stays open until the device is removed. */
+void evr_cm_device_lend(struct evr_cm_device *dev);
 /* Closes what can be closed, after whoever else is at it. */
 void evr_cm_device_close_unused(void);
 /*

@@ -1,6 +1,10 @@
 /*
  * The devices that the library has open. An id holds a reference; a device without references is
  * closed once the kernel lists nothing of this process on it, so that it can be removed.
+ *
+ * A program may also want nothing but a context, of which the kernel cannot tell: it lists the
+ * devices, or has an id find the one of an address and destroys it. The stock library closes none.
+ * Such a device is lent: it stays until it is removed.
  */
 #include "cm/cm.h"
 
@@ -177,6 +181,29 @@ static bool unlist_if_idle(struct evr_cm_device *dev)
 	return idle;
 }
 
+/* Where no id is on a device nobody is told that it leaves, but it is in the list no more. */
+static bool is_there(const struct evr_cm_device *dev)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	bool found = !list;
+	int i;
+
+	for (i = 0; list && list[i] && !found; i++) {
+		struct evr_device_key key = key_of(list[i]);
+
+		found = evr_device_key_equal(&key, &dev->key);
+	}
+	if (list)
+		ibv_free_device_list(list);
+	return found;
+}
+
+static bool is_kept(const struct evr_cm_device *dev)
+{
+	return atomic_load_explicit(&dev->lent, memory_order_relaxed) &&
+	       !atomic_load_explicit(&dev->removed, memory_order_relaxed) && is_there(dev);
+}
+
 static bool is_in_use(struct evr_cm_device *dev)
 {
 	if (dev->xrcd && ibv_close_xrcd(dev->xrcd))
@@ -193,7 +220,7 @@ static void close_if_unused(struct evr_cm_device *dev)
 {
 	if (!dev->can_close || !unlist_if_idle(dev))
 		return;
-	if (is_in_use(dev)) {
+	if (is_in_use(dev) || is_kept(dev)) {
 		list_device(dev);
 		return;
 	}
@@ -266,6 +293,11 @@ void evr_cm_device_put(struct evr_cm_device *dev)
 {
 	if (dev && drop_ref(dev))
 		evr_cm_device_close_unused();
+}
+
+void evr_cm_device_lend(struct evr_cm_device *dev)
+{
+	atomic_store_explicit(&dev->lent, true, memory_order_relaxed);
 }
 
 void evr_cm_device_sweep(void)
@@ -362,17 +394,6 @@ int evr_cm_device_get_all(struct ibv_context ***list, int *opened, int *left_out
 	return ret ? ret : get_all(list, opened, left_out);
 }
 
-struct ibv_context **rdma_get_devices(int *num_devices)
-{
-	struct ibv_context **list = NULL;
-	int opened, left_out;
-	int ret = evr_cm_device_get_all(&list, &opened, &left_out);
-
-	if (num_devices)
-		*num_devices = opened;
-	return evr_cm_result(ret) ? NULL : list;
-}
-
 static struct evr_cm_device *device_of(const struct ibv_context *verbs)
 {
 	struct evr_cm_device *dev;
@@ -383,6 +404,19 @@ static struct evr_cm_device *device_of(const struct ibv_context *verbs)
 			break;
 	pthread_rwlock_unlock(&list_lock);
 	return dev;
+}
+
+struct ibv_context **rdma_get_devices(int *num_devices)
+{
+	struct ibv_context **list = NULL;
+	int i, opened, left_out;
+	int ret = evr_cm_device_get_all(&list, &opened, &left_out);
+
+	for (i = 0; i < opened; i++)
+		evr_cm_device_lend(device_of(list[i]));
+	if (num_devices)
+		*num_devices = opened;
+	return evr_cm_result(ret) ? NULL : list;
 }
 
 void rdma_free_devices(struct ibv_context **list)

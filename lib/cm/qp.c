@@ -107,6 +107,7 @@ static int create_qp(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	bool new_send = false, new_recv = false;
 	int ret = check_attr(id, attr);
 
+	evr_cm_id(id)->used = true;
 	if (!ret)
 		ret = need_xrcd(evr_cm_id(id), attr);
 	if (!ret)

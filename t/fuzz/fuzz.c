@@ -51,10 +51,23 @@ void fuzz_begin(void)
 	fake_install();
 }
 
+/* The library closes with its next call what it kept open for the program until it is removed. */
+static void remove_devices(void)
+{
+	int kind;
+
+	for (kind = 0; kind < FAKE_KINDS; kind++)
+		fake_device_remove((enum fake_kind)kind);
+	rdma_destroy_event_channel(rdma_create_event_channel());
+}
+
 void fuzz_end(void)
 {
-	const char *left = fake_expect_clean();
+	const char *left;
 
+	if (fake_live(FAKE_CONTEXT))
+		remove_devices();
+	left = fake_expect_clean();
 	if (left)
 		fuzz_fail("%s", left);
 	fake_reset();

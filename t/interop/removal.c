@@ -160,6 +160,33 @@ static void removed_after_a_pd_of_ours(struct sockaddr *addr, const char *remove
 	check(ends(pid, PATIENCE_MS), "the removal ends with the domain");
 }
 
+static struct ibv_context *look_up(struct sockaddr *addr)
+{
+	struct ibv_context *verbs;
+	struct rdma_cm_id *id;
+
+	check(!rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), "a synchronous id is made");
+	check(!rdma_bind_addr(id, addr) && id->verbs, "it leads to the device");
+	verbs = id->verbs;
+	check(!rdma_destroy_id(id), "it is destroyed");
+	return verbs;
+}
+
+/* Nobody tells of the removal: a loop that turns for other reasons finds out. */
+static void removed_after_a_look_up(struct sockaddr *addr, const char *remove)
+{
+	struct ibv_context *verbs = look_up(addr);
+	struct ibv_device_attr attr;
+	pid_t pid;
+	int i;
+
+	check(!ibv_query_device(verbs, &attr), "the context is there without an id");
+	pid = start(remove);
+	for (i = 0; i < PATIENCE_MS / 100 && !ends(pid, 100); i++)
+		next_event(0);
+	check(i < PATIENCE_MS / 100, "the removal ends while the loop turns");
+}
+
 static void bring_back(const char *add)
 {
 	check(ends(start(add), PATIENCE_MS), "the device comes back");
@@ -191,6 +218,8 @@ int main(int argc, char **argv)
 	bring_back(argv[2]);
 	addr.sin_port = 0;
 	removed_after_a_pd_of_ours((struct sockaddr *)&addr, argv[1]);
+	bring_back(argv[2]);
+	removed_after_a_look_up((struct sockaddr *)&addr, argv[1]);
 	bring_back(argv[2]);
 	check(!rdma_destroy_id(listener), "the listener is destroyed");
 	rdma_destroy_event_channel(channel);

@@ -90,7 +90,7 @@ t_unit_cm_id_t_LDADD = $(EVR_UNIT_CM_LIBS)
 EVR_JOIN_EX_SOURCES = \
 	t/interop/end.c t/interop/end.h \
 	t/interop/join_ex.c t/interop/join_ex.h
-t_unit_cm_join_ex_t_SOURCES = $(EVR_JOIN_EX_SOURCES) t/unit/cm_join_ex.c
+t_unit_cm_join_ex_t_SOURCES = $(EVR_JOIN_EX_SOURCES) t/unit/cm_join_ex.c $(EVR_UNIT_CM)
 t_unit_cm_join_ex_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_join_ex_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_mcast_t_SOURCES = t/unit/cm_mcast.c $(EVR_UNIT_CM)

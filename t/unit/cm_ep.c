@@ -258,7 +258,10 @@ static void sweep(struct rdma_addrinfo *res, unsigned least)
 		failed = fake_failed();
 		rdma_destroy_ep(id);
 		id = NULL;
+		cm_take_back();
 		ck_assert_pstr_eq(fake_expect_clean(), NULL);
+		if (fake_device_gone(FAKE_ROCE))
+			fake_device_add(FAKE_ROCE);
 	}
 	fake_fail_nth(FAKE_ANY, 0, 0);
 	ck_assert_uint_gt(n, least);

@@ -83,12 +83,23 @@ static void check_told(const struct cm_scenario *s, const struct fault *fault,
 		ck_assert_msg(is_the_reason(fault, call, error), "%s: %s", what, strerror(error));
 }
 
-static void check_gone(bool gone, const char *what)
+static void prepare(const struct cm_scenario *s)
 {
-	const char *left = fake_expect_clean();
+	if (fake_device_gone(FAKE_ROCE))
+		fake_device_add(FAKE_ROCE);
+	if (s->device != FAKE_ROCE && fake_device_gone(s->device))
+		fake_device_add(s->device);
+}
 
+static void check_gone(const struct cm_scenario *s, bool gone, const char *what)
+{
+	const char *left;
+
+	cm_take_back();
+	left = fake_expect_clean();
 	ck_assert_msg(gone, "%s: an id does not go", what);
 	ck_assert_msg(!left, "%s: %s", what, left);
+	prepare(s);
 }
 
 static void check_next_run(const struct cm_scenario *s, const char *what)
@@ -97,7 +108,7 @@ static void check_next_run(const struct cm_scenario *s, const char *what)
 	int ret = s->run(&w), error = errno;
 
 	ck_assert_msg(!ret, "%s: the next run fails: %s", what, strerror(error));
-	check_gone(cm_scenario_end(&w), what);
+	check_gone(s, cm_scenario_end(&w), what);
 }
 
 /* False when the scenario has no such point. */
@@ -119,7 +130,7 @@ static bool fails_at(const struct cm_scenario *s, const struct fault *fault, uns
 		check_told(s, fault, &w, failed, ret, error, what);
 	else
 		ck_assert_msg(!ret, "%s: %s", what, strerror(error));
-	check_gone(cm_scenario_end(&w), what);
+	check_gone(s, cm_scenario_end(&w), what);
 	if (failed)
 		check_next_run(s, what);
 	return failed;
@@ -127,12 +138,6 @@ static bool fails_at(const struct cm_scenario *s, const struct fault *fault, uns
 
 /* --- the sweep ---------------------------------------------------------------------------------
  */
-
-static void prepare(const struct cm_scenario *s)
-{
-	if (s->device != FAKE_ROCE)
-		fake_device_add(s->device);
-}
 
 static unsigned sweep(const struct cm_scenario *s, const struct fault *fault)
 {

@@ -1,22 +1,11 @@
 /* The cases that run on a device, on the fake. */
 #include "interop/join_ex.h"
 
-#include "fake/fake.h"
+#include "unit/cm_unit.h"
 
 struct join_ex_place join_ex_place = { FAKE_ROCE_IP, .has_groups = true, .own_core = true };
 
-static void set_up(void)
-{
-	fake_install();
-}
-
-static void tear_down(void)
-{
-	ck_assert_pstr_eq(fake_expect_clean(), NULL);
-	fake_reset();
-}
-
 int main(void)
 {
-	return join_ex_run(set_up, tear_down);
+	return join_ex_run(cm_set_up, cm_tear_down);
 }

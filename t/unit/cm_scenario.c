@@ -54,7 +54,7 @@ const struct cm_scenario cm_scenarios[] = {
 		FAKE_ROCE, 20 },
 	{ "options", cm_scenario_set_options, FAKE_ROCE, 8 },
 	{ "data before the confirmation", cm_scenario_early_data, FAKE_ROCE, 60 },
-	{ "the list of devices", cm_scenario_list_of_devices, FAKE_ROCE, 5 },
+	{ "the list of devices", cm_scenario_list_of_devices, FAKE_ROCE, 5, "ibv_get_device_list" },
 	{ "names", cm_scenario_names, FAKE_IB, 5 },
 	{ "a service for an id", cm_scenario_service, FAKE_IB, 20 },
 	{ "a name for an id", cm_scenario_name, FAKE_IB, 10 },

@@ -28,7 +28,7 @@ struct cm_scenario {
 	int (*run)(struct cm_world *w);
 	enum fake_kind device; /* plugged in beside the first */
 	unsigned least;	       /* points at the least, all kinds of failures together */
-	const char *untold;    /* this call may fail without a word: what it is for has failed */
+	const char *untold;    /* may fail without a word: what it is for has failed, or can wait */
 };
 
 extern const struct cm_scenario cm_scenarios[];

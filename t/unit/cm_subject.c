@@ -387,6 +387,7 @@ void cm_subject_end(struct cm_subject *s)
 	destroy(s->listener);
 	let_go();
 	rdma_destroy_event_channel(s->channel);
+	cm_take_back();
 	left = fake_expect_clean();
 	cm_must(!left, left);
 	if (fake_device_gone(FAKE_ROCE))

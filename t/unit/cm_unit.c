@@ -9,8 +9,20 @@ void cm_set_up(void)
 	fake_install();
 }
 
+void cm_take_back(void)
+{
+	int kind;
+
+	if (!fake_live(FAKE_CONTEXT))
+		return;
+	for (kind = 0; kind < FAKE_KINDS; kind++)
+		fake_device_remove((enum fake_kind)kind);
+	rdma_destroy_event_channel(rdma_create_event_channel());
+}
+
 void cm_tear_down(void)
 {
+	cm_take_back();
 	ck_assert_pstr_eq(fake_expect_clean(), NULL);
 	fake_reset();
 }

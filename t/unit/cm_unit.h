@@ -23,6 +23,11 @@ enum { CM_PORT = 7471, CM_TIMEOUT_MS = 1000 };
 /* Around each test: a fresh fake kernel; afterwards nothing may live in it. */
 void cm_set_up(void);
 void cm_tear_down(void);
+/*
+ * What the library keeps open for the program it closes with a call after the removal. Where a
+ * device is left, all are removed: who goes on adds them again.
+ */
+void cm_take_back(void);
 int cm_main(const char *name, const TTest *const tests[], size_t num);
 
 /* A channel that does not block. */
