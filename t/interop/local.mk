@@ -37,11 +37,13 @@ t_interop_privileges_LDADD = librdmacm.la $(VERBS_LIBS)
 GUEST_TESTS += t/interop/privileges.sh:rxe
 GUEST_TESTS += t/interop/fields.sh:rxe t/interop/fields.sh:siw
 GUEST_TESTS += t/interop/dropin.sh:rxe t/interop/dropin.sh:siw
+GUEST_TESTS += t/interop/others.sh:rxe t/interop/others.sh:siw
 GUEST_TESTS += t/interop/removal.sh:rxe t/interop/removal.sh:siw
 endif
 endif
 EXTRA_DIST += t/interop/calls.awk t/interop/calls.sh t/interop/dropin.sh t/interop/errors.sh \
-	t/interop/fields.sh t/interop/join_ex.sh t/interop/removal.sh
+	t/interop/fields.sh t/interop/join_ex.sh t/interop/removal.sh \
+	t/interop/others.sh t/interop/others_pyverbs.py t/interop/others_rpma.py
 
 # What our tools say when something is wrong.
 GUEST_TESTS += t/interop/tool_errors.sh:rxe t/interop/tool_errors.sh:siw

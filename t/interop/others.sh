@@ -1,0 +1,160 @@
+#!/bin/sh
+# others.sh rxe|siw: programs of the distribution that are none of the CM's own tools, unmodified, on
+# our librdmacm.so.1: two benchmarks, libfabric, uDAPL, librpma and the tests of pyverbs. Stock on
+# both sides is the control; ours on each side and on both has to end and to print the same.
+. "$top_srcdir/t/interop/ends.sh"
+
+kind=$1
+tmp=$(mktemp -d)
+
+# NAME|WHEN THE SERVER IS READY|SERVER|CLIENT, a cell each for all pairs of cores. With ! the server
+# has to be ended.
+#
+# Left out, because they fail on the distribution's own library too: fi_pingpong over ofi_rxm, whose
+# completion queue is larger than rxe's can be; what qperf measures as bandwidth on siw, which
+# refuses its queue pairs. Left out for what they would bring along: fio (Ceph, Gluster), UCX, MPI.
+scenarios() {
+	bench="-R -d $EVR_DEV -n 20" qperf_tests=rc_lat
+	[ "$kind" = siw ] || qperf_tests="rc_lat rc_rdma_write_bw"
+	cat <<-END
+		ib_send_bw|cm 18515|ib_send_bw $bench -s 1024|ib_send_bw $bench -s 1024 $EVR_IP4
+		ib_write_bw, 4 pairs|cm 18515|ib_write_bw $bench -q 4|ib_write_bw $bench -q 4 $EVR_IP4
+		qperf|tcp 19765|!qperf|qperf $EVR_IP4 -cm 1 -t 1 $qperf_tests
+		fi_pingpong|tcp 47592|fi_pingpong -p verbs -e msg -I 20 -S 64|fi_pingpong -p verbs -e msg -I 20 -S 64 $EVR_IP4
+		dtest|says waiting|dtest -P evr -b 20 -s|dtest -P evr -b 20 -h $EVR_IP4
+	END
+	[ "$kind" = siw ] || cat <<-END
+		ib_send_bw, datagrams|cm 18515|ib_send_bw $bench -c UD -s 1024|ib_send_bw $bench -c UD -s 1024 $EVR_IP4
+		ib_send_bw, only to meet|cm 18515|ib_send_bw -z -d $EVR_DEV -x 1 -n 20|ib_send_bw -z -d $EVR_DEV -x 1 -n 20 $EVR_IP4
+	END
+}
+
+# What uDAPL calls the device.
+name_for_dapl() {
+	export DAT_OVERRIDE="$tmp/dat.conf"
+	echo "evr u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 \"$EVR_NETDEV 0\" \"\"" >"$DAT_OVERRIDE"
+}
+
+# serve NAME COMMAND: in the background; leaves pid.
+serve() {
+	# shellcheck disable=SC2086 # words
+	(end_run "stock@$server_core" 60 ${2#!}) >"$tmp/server" 2>&1 &
+	pid=$!
+}
+
+# A port is shown to be listened on some time before the device knows of it.
+is_waiting() { grep -q '^State:.*sleeping' "/proc/$pid/status"; }
+
+# ready cm|tcp|says WHAT
+ready() {
+	case $1 in
+	cm) is_listening "$2" && is_waiting ;;
+	tcp) ss -ltnH | grep -q ":$2 " ;;
+	says) grep -qi "$2" "$tmp/server" ;;
+	esac
+}
+
+# Which library the process really runs on.
+runs_on() {
+	case $1 in
+	ours) grep -q "$ours_libs/librdmacm" "/proc/$2/maps" ;;
+	*) ! grep -q "$ours_libs/librdmacm" "/proc/$2/maps" ;;
+	esac
+}
+
+# Of what was printed only what is the same each time: no numbers, no units, and not what dtest finds
+# in buffers that both sides are writing to.
+shape() {
+	sed -e '/CPU/d' -e 's/=.*/=/' -e 's/0x[0-9a-f]*/N/g' -e 's/port [0-9a-f]*/port/' \
+		-e 's/contains:.*//' -e 's/[0-9a-f]*[0-9][0-9a-f.:]*[kmgKMG]\{0,1\}/N/g' -e 's/[ 	][ 	]*/ /g' -e 's/ $//' "$1"
+}
+
+same_as_control() {
+	shape "$tmp/client" >"$tmp/printed"
+	if [ "$client_core$server_core" = stockstock ]; then
+		cp "$tmp/printed" "$tmp/control.$1"
+	else
+		diff "$tmp/control.$1" "$tmp/printed" >"$tmp/differs"
+	fi
+}
+
+run_client() {
+	# shellcheck disable=SC2086 # words
+	(end_run "stock@$client_core" 60 $1) >"$tmp/client" 2>&1
+}
+
+# The status of the server, which has to end by itself soon after its client.
+await() {
+	(busybox sleep 20; kill "$pid") 2>/dev/null &
+	watch=$!
+	{ wait "$pid"; } 2>/dev/null && status=0 || status=$?
+	kill $watch 2>/dev/null || :
+	return $status
+}
+
+# one N READY SERVER CLIENT
+one() {
+	: >"$tmp/differs"
+	serve "$1" "$3"
+	# shellcheck disable=SC2086 # words
+	wait_until 15 ready $2 && runs_on $server_core $pid && run_client "$4" && client=0 || client=$?
+	case $client:$3 in 0:[!!]*) ;; *) kill $pid 2>/dev/null || : ;; esac
+	await && server=0 || server=$?
+	case $3 in !*) server=0 ;; esac
+	[ $client = 0 ] && [ $server = 0 ] && same_as_control "$1" && return
+	echo "client $client, server $server"
+	sed 's/^/client: /' "$tmp/client"
+	sed 's/^/server: /' "$tmp/server"
+	cat "$tmp/differs"
+	return 1
+}
+
+# pair CLIENT SERVER
+pair() {
+	client_core=$1 server_core=$2 n=0
+	while IFS='|' read -r name ready server client; do
+		n=$((n + 1))
+		cell "$kind: client $1, server $2: $name" one $n "$ready" "$server" "$client"
+	done <"$tmp/scenarios"
+}
+
+# --- programs that are both sides themselves ----------------------------------
+
+# The tests come with the package, some of them packed.
+unpack_pyverbs() {
+	mkdir "$tmp/tests"
+	for f in /usr/share/doc/rdma-core/tests/*.py*; do
+		case $f in */test_rdmacm.py*) ;; */test_*) continue ;; esac
+		name=${f##*/}
+		gzip -dcf "$f" >"$tmp/tests/${name%.gz}" || return 1
+	done
+}
+
+# alone CORE NAME COMMAND: prints the same on both cores.
+alone() {
+	client_core=$1 server_core=$1
+	: >"$tmp/differs"
+	run_client "$3" && same_as_control "$2" && return
+	cat "$tmp/client" "$tmp/differs"
+	return 1
+}
+
+both_sides() {
+	for core in stock ours; do
+		cell "$kind: $core: pyverbs" alone $core pyverbs \
+			"python3 $top_srcdir/t/interop/others_pyverbs.py $tmp --dev $EVR_DEV"
+		cell "$kind: $core: librpma" alone $core rpma "python3 $top_srcdir/t/interop/others_rpma.py"
+	done
+}
+
+cell "$kind comes up" dev_up "$kind"
+name_for_dapl
+scenarios >"$tmp/scenarios"
+pair stock stock
+pair ours stock
+pair stock ours
+pair ours ours
+cell "the tests of pyverbs are there" unpack_pyverbs
+both_sides
+cell "$kind goes away" dev_down
+done_testing
