@@ -1,11 +1,11 @@
 # Tests for the real kernel. A folder adds its scripts or programs (with :ARGUMENT if they take one)
-# to GUEST_TESTS, which run in one guest, or to GUEST2_TESTS, which run in two at once.
+# to GUEST_TESTS, which run in a guest (those for siw in one of their own), or to GUEST2_TESTS, which run in two at once.
 GUEST_TESTS += t/guest/smoke.sh
 GUEST2_TESTS += t/guest/net.sh
 
 GUEST_FILES = \
 	t/guest/README \
-	t/guest/boot.sh t/guest/eth0.sh t/guest/fetch t/guest/host.sh t/guest/init t/guest/inside \
+	t/guest/boot.sh t/guest/both t/guest/eth0.sh t/guest/fetch t/guest/host.sh t/guest/init t/guest/inside \
 	t/guest/lib.sh t/guest/many t/guest/net.sh t/guest/run t/guest/run2 t/guest/smoke.sh \
 	t/guest/suite t/guest/tap.awk
 EXTRA_DIST += $(GUEST_FILES) t/setup.sh t/bootstrap.sh t/check.sh t/cells
@@ -14,9 +14,9 @@ GUEST_ENV = top_srcdir='$(abs_top_srcdir)' top_builddir='$(abs_top_builddir)'
 
 check-guest: all
 	@$(MAKE) -s $(AM_MAKEFLAGS) $(check_PROGRAMS) $(check_LTLIBRARIES)
-	@$(GUEST_ENV) $(srcdir)/t/guest/suite -o t/guest/log/one $(GUEST_TESTS); one=$$?; \
+	@$(GUEST_ENV) $(srcdir)/t/guest/both -o t/guest/log/one $(GUEST_TESTS); one=$$?; \
 	$(GUEST_ENV) $(srcdir)/t/guest/suite -2 -o t/guest/log/two $(GUEST2_TESTS); two=$$?; \
-	cat t/guest/log/one/count t/guest/log/two/count; \
+	cat t/guest/log/*/count; \
 	test $$one -eq 0 && test $$two -eq 0
 
 # Some of it in one boot, for a build that is slow: with sanitizers, say.
