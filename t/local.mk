@@ -13,3 +13,4 @@ endif
 include t/bench/local.mk
 include t/guest/local.mk
 include t/interop/local.mk
+.PHONY: check-threads check-valgrind

@@ -12,7 +12,8 @@ libevr_destroy_la_SOURCES = \
 	t/destroy/scenes_dgram.c \
 	t/destroy/states_conn.c \
 	t/destroy/states_id.c \
-	t/destroy/states_more.c
+	t/destroy/states_more.c \
+	t/schedule/clock.c t/schedule/clock.h
 libevr_destroy_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(CHECK_CFLAGS)
 
 EVR_DESTROY_TESTS = t/destroy/roce.t t/destroy/iwarp.t
@@ -31,5 +32,4 @@ EVR_VALGRIND = valgrind -q --error-exitcode=99 --leak-check=full --errors-for-le
 check-valgrind:
 	$(MAKE) $(AM_MAKEFLAGS) $(EVR_DESTROY_TESTS)
 	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(EVR_DESTROY_TESTS)' T_LOG_COMPILER='$(EVR_VALGRIND)'
-.PHONY: check-valgrind
 endif

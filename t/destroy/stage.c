@@ -1,4 +1,5 @@
 #include "destroy/stage.h"
+#include "schedule/clock.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -8,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { QUIET_TURNS = 12, PATIENCE_S = 20 };
+enum { QUIET_TURNS = 12, PATIENCE_S = 20, TICK_US = 1 };
 
 char running[256];
 
@@ -61,7 +62,7 @@ void stage_settle(struct stage *stage)
 	while (quiet < QUIET_TURNS) {
 		unsigned calls = stage->calls;
 
-		event_base_loop(stage->loop, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+		clock_turn(stage->loop, false);
 		quiet = do_work(stage) || calls != stage->calls ? 0 : quiet + 1;
 	}
 }
@@ -94,10 +95,8 @@ static void run_to_the_end(struct stage *stage)
 	struct event *timer = evtimer_new(stage->loop, on_late, stage);
 
 	evtimer_add(timer, &patience);
-	while (stage->bases && !stage->late) {
-		event_base_loop(stage->loop, EVLOOP_ONCE);
-		do_work(stage);
-	}
+	while (stage->bases && !stage->late)
+		clock_turn(stage->loop, !do_work(stage));
 	event_free(timer);
 	ck_assert_msg(!stage->late, "%s: the base does not close", running);
 }
@@ -121,6 +120,7 @@ static void start(struct stage *stage, enum fake_kind kind, const struct plan *p
 	memset(stage, 0, sizeof(*stage));
 	stage->kind = kind;
 	stage->plan = plan;
+	clock_start(TICK_US);
 	stage->loop = event_base_new();
 	stage->base = make_base(stage);
 	stage->pool = make_pool(stage->base);
@@ -258,6 +258,7 @@ void stage_run(struct stage *stage, enum fake_kind kind, const struct plan *plan
 	ck_assert_msg(event_base_loop(stage->loop, EVLOOP_NONBLOCK) == 1,
 		"%s: something is left in the loop", running);
 	event_base_free(stage->loop);
+	clock_stop();
 	put_things_back(stage);
 	check(stage);
 	ck_assert_msg(

@@ -17,4 +17,3 @@ EVR_TSAN_TESTS = $(EVR_THREADS_TESTS) t/conform/fake_roce.t
 check-threads:
 	$(MAKE) $(AM_MAKEFLAGS) $(EVR_TSAN_TESTS)
 	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(EVR_TSAN_TESTS)'
-.PHONY: check-threads
