@@ -184,8 +184,8 @@ static void on_event(struct evrdma_listener *listener, enum evrdma_listener_even
 	thing_gone(&port->thing);
 }
 
-static void options_for(struct port *port, struct home *home,
-	struct evrdma_listener_options *options)
+static void options_for(
+	struct port *port, struct home *home, struct evrdma_listener_options *options)
 {
 	struct random *r = &home->thing.world->random;
 
