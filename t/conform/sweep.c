@@ -21,6 +21,7 @@ enum {
 	INJECTED = EOVERFLOW,
 	MANY_POINTS = 1000,
 	FEW_POINTS = 1,
+	FIRST_POINTS = 20,
 	MANY_BASES = 4,
 	TICK_US = 20,
 	MEMORY_BACK_US = 300000,
@@ -31,7 +32,7 @@ enum {
 static const struct fault {
 	const char *name;
 	enum fake_layer layer; /* 0: allocations */
-	int err;               /* 0: the device is pulled in the middle of the call */
+	int err;	       /* 0: the device is pulled in the middle of the call */
 	bool lasting;
 } faults[] = {
 	{ "kernel calls", FAKE_KERNEL, INJECTED, false },
@@ -45,8 +46,8 @@ static const struct fault {
 	{ "removals", FAKE_ANY, 0, false },
 };
 
-static const struct scenario *const lists[] = { sweep_conn, sweep_connect, sweep_work,
-	sweep_alive, sweep_dgram, sweep_id, sweep_base, sweep_device };
+static const struct scenario *const lists[] = { sweep_conn, sweep_connect, sweep_work, sweep_alive,
+	sweep_dgram, sweep_id, sweep_base, sweep_device };
 
 enum { FAULTS = sizeof(faults) / sizeof(faults[0]), LISTS = sizeof(lists) / sizeof(lists[0]) };
 
@@ -128,8 +129,8 @@ static bool is_the_reason(int err)
 /* What the other side, or work under way, is told of a connection that ended for the reason. */
 static bool comes_of_it(int err)
 {
-	return fault_now && (err == ECANCELED || err == ECONNREFUSED || err == ECONNRESET ||
-				    err == ETIMEDOUT);
+	return fault_now &&
+	       (err == ECANCELED || err == ECONNREFUSED || err == ECONNRESET || err == ETIMEDOUT);
 }
 
 void run_note(struct run *r, int err)
@@ -252,8 +253,7 @@ static bool runs_on(struct run *r)
 
 	if (clock_now_us() > MEMORY_BACK_US)
 		give_memory_back();
-	return r->bases && turn != CLOCK_FOREVER && turn != CLOCK_EMPTY &&
-	       clock_now_us() < HANG_US;
+	return r->bases && turn != CLOCK_FOREVER && turn != CLOCK_EMPTY && clock_now_us() < HANG_US;
 }
 
 static void run_scenario(const struct scenario *s, struct run *r)
@@ -283,8 +283,7 @@ static void check_end(const struct run *r, const char *what)
 {
 	const char *left = fake_expect_clean();
 
-	ck_assert_msg(!r->bases, "%s: hangs, %u objects made, %u closed", what, r->made,
-		r->closed);
+	ck_assert_msg(!r->bases, "%s: hangs, %u objects made, %u closed", what, r->made, r->closed);
 	ck_assert_msg(r->closed == r->made, "%s: %u made, %u closed", what, r->made, r->closed);
 	ck_assert_msg(r->asked == r->over, "%s: %u asked for, %u over", what, r->asked, r->over);
 	ck_assert_msg(!r->odd, "%s: somebody was told: %s", what, strerror(r->odd));
@@ -384,6 +383,20 @@ START_TEST(whatever_fails_is_told_and_nothing_is_left_and_the_next_run_goes_thro
 }
 END_TEST
 
+/*
+ * What a process does only once has failed in none of those runs but the first: the device is
+ * opened, and maps grow.
+ */
+START_TEST(the_first_run_of_a_process_may_fail_as_well)
+{
+	const struct fault *fault = &faults[_i / FIRST_POINTS];
+
+	fake_install();
+	total->points += fails_at(scenario(0), fault, (unsigned)_i % FIRST_POINTS + 1);
+	fake_reset();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("sweep");
@@ -400,6 +413,8 @@ int main(void)
 	tcase_add_loop_test(tc,
 		whatever_fails_is_told_and_nothing_is_left_and_the_next_run_goes_through, 0,
 		(int)(scenarios * FAULTS));
+	tcase_add_loop_test(
+		tc, the_first_run_of_a_process_may_fail_as_well, 0, FIRST_POINTS * FAULTS);
 	suite_add_tcase(suite, tc);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

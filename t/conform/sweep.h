@@ -18,20 +18,20 @@ enum { SWEEP_LEN = 64, SWEEP_PORT = 7471 };
 struct run {
 	struct event_base *loop;
 	struct evrdma_base *base; /* there when a scenario starts */
-	unsigned bases;           /* that are not closed yet */
-	bool finished;            /* all bases are being closed */
+	unsigned bases;		  /* that are not closed yet */
+	bool finished;		  /* all bases are being closed */
 
 	/* What came of it. */
-	bool through;        /* all of it went well */
-	bool told;           /* some call or callback gave the reason */
-	int awaited;         /* the error that the scenario is about, or 0 */
-	int last;            /* the last error told before the end */
-	int odd;             /* the first error that is neither the reason nor comes of it */
-	unsigned made;       /* objects */
+	bool through;  /* all of it went well */
+	bool told;     /* some call or callback gave the reason */
+	int awaited;   /* the error that the scenario is about, or 0 */
+	int last;      /* the last error told before the end */
+	int odd;       /* the first error that is neither the reason nor comes of it */
+	unsigned made; /* objects */
 	unsigned closed;
 	unsigned connects_begun;
 	unsigned requests; /* that came of them */
-	unsigned asked;      /* work that was taken */
+	unsigned asked;	   /* work that was taken */
 	unsigned over;
 
 	struct evrdma_buf *held[4]; /* released when all is over */
@@ -39,6 +39,7 @@ struct run {
 	void (*after)(struct run *r); /* the same; NULL: nothing is left to do */
 
 	/* A listener and a connection to it: sweep_pair.c. */
+	const char *ip;					 /* FAKE_ROCE_IP */
 	struct evrdma_base *listens, *serves, *connects; /* base */
 	struct evrdma_pool *pool;
 	struct evrdma_listener *listener;
@@ -54,8 +55,7 @@ struct run {
 	void (*on_recv)(struct run *r, struct evrdma_conn *conn, const struct evrdma_recv *recv);
 	void (*on_answer)(struct run *r); /* in place of closing the client */
 	void (*on_writable)(struct run *r);
-	void (*on_error)(
-		struct run *r, struct evrdma_conn *conn, const struct evrdma_error *error);
+	void (*on_error)(struct run *r, struct evrdma_conn *conn, const struct evrdma_error *error);
 	void (*on_down)(struct run *r, struct evrdma_conn *conn);
 	void (*on_closed)(struct run *r, struct evrdma_conn *conn);
 };

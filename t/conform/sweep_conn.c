@@ -305,8 +305,8 @@ static void on_cleanup(void *data, size_t size, void *arg)
 
 static struct evrdma_buf *own_buf(struct run *r, int i)
 {
-	return run_hold(r, run_made(r, evrdma_buf_new_reference(memory[i], SWEEP_LEN, 0,
-					       on_cleanup, r)));
+	return run_hold(
+		r, run_made(r, evrdma_buf_new_reference(memory[i], SWEEP_LEN, 0, on_cleanup, r)));
 }
 
 static void post_own(struct run *r, struct evrdma_conn *conn, int i)

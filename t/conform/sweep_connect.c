@@ -60,7 +60,7 @@ static void connects_to_several_in_turn(struct run *r)
 {
 	pair_init(r);
 	start_names(r, FAKE_NO_ROUTE_IP " somewhere\n" FAKE_NO_RDMA_IP " somewhere\n" FAKE_ROCE_IP
-				       " somewhere\n");
+					" somewhere\n");
 	r->connect = connect_by_name;
 	pair_start(r);
 }
@@ -69,9 +69,8 @@ static void connects_to_several_in_turn(struct run *r)
 
 static int connect_by_addrinfo(struct run *r, struct evrdma_conn *conn)
 {
-	const struct rdma_addrinfo hints = {
-		.ai_flags = RAI_NUMERICHOST | RAI_NOROUTE, .ai_port_space = RDMA_PS_TCP
-	};
+	const struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST | RAI_NOROUTE,
+		.ai_port_space = RDMA_PS_TCP };
 	struct rdma_addrinfo *results;
 	int ret;
 

@@ -201,11 +201,50 @@ static void device_comes_and_goes(struct run *r)
 	run_after_ms(r, WAIT_MS, take_away);
 }
 
+/* --- of other kinds -------------------------------------------------------------------------- */
+
+static void take_iwarp_away(struct run *r)
+{
+	fake_device_remove(FAKE_IWARP);
+}
+
+static void server_sends(struct run *r)
+{
+	pair_send(r, r->server);
+}
+
+/* What the server says first waits for a time there. */
+static void server_speaks_first_on_iwarp(struct run *r)
+{
+	init(r);
+	fake_device_add(FAKE_IWARP);
+	r->ip = FAKE_IWARP_IP;
+	r->on_up = server_sends;
+	r->after = take_iwarp_away;
+	pair_start(r);
+}
+
+static void take_ib_away(struct run *r)
+{
+	fake_device_remove(FAKE_IB);
+}
+
+static void connects_on_infiniband(struct run *r)
+{
+	init(r);
+	fake_device_add(FAKE_IB);
+	r->ip = FAKE_IB_IP;
+	r->after = take_ib_away;
+	pair_start(r);
+}
+
 const struct scenario sweep_device[] = {
 	{ "port goes down and up", port_goes_down_and_up },
 	{ "queue pair breaks", queue_pair_breaks },
 	{ "program reads events", program_reads_events },
 	{ "device is pulled and put in again", device_is_pulled_and_put_in_again },
 	{ "device comes and goes", device_comes_and_goes },
+	{ "server speaks first on iWARP", server_speaks_first_on_iwarp },
+	{ "connects on InfiniBand", connects_on_infiniband },
 	{ NULL, NULL },
 };

@@ -97,8 +97,7 @@ static void send_to_group(struct run *r, struct evrdma_mcast *group)
 	struct evrdma_buf *buf = text_buf(r);
 	uint32_t imm = 7;
 
-	if (buf && run_ok(r, evrdma_dgram_send(
-				     d.asker, group, buf, SWEEP_LEN, &imm, on_sent, r)))
+	if (buf && run_ok(r, evrdma_dgram_send(d.asker, group, buf, SWEEP_LEN, &imm, on_sent, r)))
 		r->asked++;
 	evrdma_buf_unref(buf);
 }
@@ -120,8 +119,8 @@ static void on_group(struct evrdma_mcast *group, enum evrdma_mcast_event event,
 
 static bool join(struct run *r, int i, const char *ip, unsigned flags)
 {
-	d.groups[i] = run_made(r, evrdma_mcast_join(
-					  d.asker, run_address(ip, 0), flags, on_group, r));
+	d.groups[i] =
+		run_made(r, evrdma_mcast_join(d.asker, run_address(ip, 0), flags, on_group, r));
 	return d.groups[i];
 }
 
@@ -136,8 +135,7 @@ static void send_to_all(struct run *r)
 	struct evrdma_mcast *only = d.groups[2];
 
 	if (!evrdma_mcast_get_ah_attr(only) || !evrdma_mcast_get_qp_num(only) ||
-		!evrdma_mcast_get_qkey(only) ||
-		evrdma_mcast_get_addr(only)->sa_family != AF_INET)
+		!evrdma_mcast_get_qkey(only) || evrdma_mcast_get_addr(only)->sa_family != AF_INET)
 		run_fail(r, EBADMSG);
 	else
 		send_to_group(r, only);
@@ -189,8 +187,8 @@ static void on_refused_group(struct evrdma_mcast *group, enum evrdma_mcast_event
 static void join_in_vain(struct run *r)
 {
 	fake_answer(FAKE_JOIN, -ENETUNREACH);
-	run_made(r, evrdma_mcast_join(
-			    d.asker, run_address("239.1.2.3", 0), 0, on_refused_group, r));
+	run_made(
+		r, evrdma_mcast_join(d.asker, run_address("239.1.2.3", 0), 0, on_refused_group, r));
 }
 
 static void forget_answer(struct run *r)
@@ -210,8 +208,7 @@ static void join_fails(struct run *r)
 
 /* --- a service ------------------------------------------------------------------------------- */
 
-static void on_request(
-	struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
+static void on_request(struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
 {
 	struct run *r = arg;
 
@@ -250,8 +247,7 @@ static void ask_service(struct run *r, struct evrdma_peer *peer)
 {
 	struct evrdma_buf *buf = text_buf(r);
 
-	if (buf && run_ok(r, evrdma_dgram_send_to(
-				     d.asker, peer, buf, SWEEP_LEN, NULL, on_sent, r)))
+	if (buf && run_ok(r, evrdma_dgram_send_to(d.asker, peer, buf, SWEEP_LEN, NULL, on_sent, r)))
 		r->asked++;
 	evrdma_buf_unref(buf);
 }
@@ -280,8 +276,8 @@ static void find_service(struct run *r, const char *ip)
 	options.private_data = "hello";
 	options.private_data_len = 6;
 	r->connects_begun++;
-	d.peers[0] = run_made(r,
-		evrdma_peer_new(d.asker, run_address(ip, SWEEP_PORT), &options, on_peer, r));
+	d.peers[0] = run_made(
+		r, evrdma_peer_new(d.asker, run_address(ip, SWEEP_PORT), &options, on_peer, r));
 }
 
 static void find_it(struct run *r)
@@ -299,14 +295,12 @@ static void answer(struct run *r, const struct evrdma_recv *recv)
 	if (!buf)
 		return;
 	if (run_ok(r, evrdma_dgram_get_sender(d.service, recv, &sender)) &&
-		run_ok(r, evrdma_dgram_reply(
-				  d.service, recv, buf, SWEEP_LEN, NULL, on_sent, r)))
+		run_ok(r, evrdma_dgram_reply(d.service, recv, buf, SWEEP_LEN, NULL, on_sent, r)))
 		r->asked++;
 	if (!r->finished)
-		d.peers[1] =
-			run_made(r, evrdma_peer_new_sender(d.service, recv, on_peer, r));
+		d.peers[1] = run_made(r, evrdma_peer_new_sender(d.service, recv, on_peer, r));
 	if (!r->finished && run_ok(r, evrdma_dgram_send_to(d.service, d.peers[1], buf, SWEEP_LEN,
-						    NULL, on_sent, r)))
+					      NULL, on_sent, r)))
 		r->asked++;
 	evrdma_buf_unref(buf);
 }
@@ -317,8 +311,7 @@ static bool knows_the_service(void)
 	size_t len;
 
 	evrdma_dgram_get_stats(d.asker, &stats);
-	return stats.sends == 1 && evrdma_peer_get_private_data(d.peers[0], &len) &&
-	       len >= 4 &&
+	return stats.sends == 1 && evrdma_peer_get_private_data(d.peers[0], &len) && len >= 4 &&
 	       evrdma_peer_get_qp_num(d.peers[0]) == evrdma_dgram_get_qp_num(d.service) &&
 	       evrdma_peer_get_qkey(d.peers[0]) && evrdma_dgram_get_mtu(d.asker) &&
 	       evrdma_dgram_get_cm_id(d.asker);

@@ -218,8 +218,7 @@ static void on_joined(struct evrdma_id *id, const struct evrdma_error *error,
 {
 	struct run *r = arg;
 
-	if (!ended_well(r, error) ||
-		!run_ok(r, evrdma_id_leave(id, run_address("239.1.2.3", 0))))
+	if (!ended_well(r, error) || !run_ok(r, evrdma_id_leave(id, run_address("239.1.2.3", 0))))
 		return;
 	r->through = true;
 	run_finish(r);
@@ -230,8 +229,7 @@ static void id_joins(struct run *r)
 	t.client = new_id(r, RDMA_PS_UDP);
 	if (t.client && run_ok(r, evrdma_id_bind(t.client, run_address(FAKE_ROCE_IP, 0))) &&
 		make_qp(r, t.client))
-		begun(r, evrdma_id_join(
-				 t.client, run_address("239.1.2.3", 0), 0, on_joined, r));
+		begun(r, evrdma_id_join(t.client, run_address("239.1.2.3", 0), 0, on_joined, r));
 }
 
 /* --- a channel of the caller's --------------------------------------------------------------- */

@@ -133,8 +133,7 @@ void pair_accept(struct run *r, struct evrdma_request *request)
 		evrdma_request_reject(request, NULL, 0);
 }
 
-static void on_request(
-	struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
+static void on_request(struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
 {
 	struct run *r = arg;
 
@@ -164,6 +163,7 @@ static void on_listener_event(struct evrdma_listener *listener, enum evrdma_list
 
 void pair_init(struct run *r)
 {
+	r->ip = FAKE_ROCE_IP;
 	r->listens = r->serves = r->connects = r->base;
 	evrdma_conn_options_init(&r->options);
 	r->options.recv_depth = r->options.send_depth = 4;
@@ -175,16 +175,15 @@ void pair_init(struct run *r)
 
 void pair_listen(struct run *r)
 {
-	r->listener = run_made(r, evrdma_listener_new(r->listens,
-				  run_address(FAKE_ROCE_IP, SWEEP_PORT), &r->listening,
-				  on_request, r));
+	r->listener = run_made(r, evrdma_listener_new(r->listens, run_address(r->ip, SWEEP_PORT),
+					  &r->listening, on_request, r));
 	if (r->listener)
 		evrdma_listener_set_event_cb(r->listener, on_listener_event);
 }
 
 static int connect_by_address(struct run *r, struct evrdma_conn *conn)
 {
-	return evrdma_conn_connect(conn, NULL, run_address(FAKE_ROCE_IP, SWEEP_PORT));
+	return evrdma_conn_connect(conn, NULL, run_address(r->ip, SWEEP_PORT));
 }
 
 void pair_connect(struct run *r)

@@ -19,8 +19,8 @@ static bool expose(struct run *r, struct evrdma_remote *remote)
 {
 	const unsigned all = EVRDMA_BUF_OPT_REMOTE_READ | EVRDMA_BUF_OPT_REMOTE_WRITE |
 			     EVRDMA_BUF_OPT_REMOTE_ATOMIC;
-	struct evrdma_buf *buf = run_hold(r,
-		run_made(r, evrdma_buf_new_reference(memory, MEMORY, all, on_cleanup, r)));
+	struct evrdma_buf *buf = run_hold(
+		r, run_made(r, evrdma_buf_new_reference(memory, MEMORY, all, on_cleanup, r)));
 
 	return buf && run_ok(r, evrdma_conn_expose(r->server, buf, remote));
 }
@@ -31,8 +31,7 @@ static void submit(struct run *r, const struct evrdma_work *work)
 		r->asked += run_ok(r, evrdma_conn_submit(r->client, work, pair_on_work, r));
 }
 
-static void submit_memory(
-	struct run *r, struct evrdma_buf *buf, const struct evrdma_remote *remote)
+static void submit_memory(struct run *r, struct evrdma_buf *buf, const struct evrdma_remote *remote)
 {
 	const struct evrdma_seg segs[SEGS] = { { buf, 0, 8 }, { buf, 16, 8 }, { buf, 32, 8 } };
 	struct evrdma_work work = {
@@ -181,8 +180,8 @@ static void pool_is_trimmed(struct run *r)
 static void send_too_much(struct run *r)
 {
 	static unsigned char much[LIMIT_BYTES];
-	struct evrdma_buf *buf = run_hold(r, run_made(r,
-		evrdma_buf_new_reference(much, LIMIT_BYTES, 0, on_cleanup, r)));
+	struct evrdma_buf *buf = run_hold(
+		r, run_made(r, evrdma_buf_new_reference(much, LIMIT_BYTES, 0, on_cleanup, r)));
 	int ret = buf ? evrdma_conn_send(r->client, buf, 1, NULL, NULL) : 0;
 
 	if (ret == -EDQUOT) {
@@ -213,8 +212,8 @@ static void memory_is_limited(struct run *r)
 	r->on_request = accept_with_pool;
 	r->connects = run_add_base(r, &options);
 	if (r->connects)
-		r->options.recv_pool = run_have(r,
-			evrdma_pool_new_with_options(r->connects, SWEEP_LEN, &pool_options));
+		r->options.recv_pool = run_have(
+			r, evrdma_pool_new_with_options(r->connects, SWEEP_LEN, &pool_options));
 	if (r->options.recv_pool)
 		pair_start(r);
 }
