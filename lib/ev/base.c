@@ -14,6 +14,9 @@
 #include "util/clock.h"
 #include "util/options.h"
 
+/* How long the channel is left alone when there is no memory to read it. */
+enum { CM_PAUSE_MS = 10 };
+
 static const struct evrdma_base_options default_options = {
 	.size = sizeof(struct evrdma_base_options),
 	.turn_budget_us = 500,
@@ -152,10 +155,15 @@ static void run_posts(struct evrdma_base *base)
 	}
 }
 
+/* A CQ that cannot be armed is always ready, and does not hold up the end of a base. */
+static bool has_completions(const struct evrdma_base *base)
+{
+	return !TAILQ_EMPTY(&base->ready_cqs) && !(base->closing && TAILQ_EMPTY(&base->objs));
+}
+
 static bool has_work(const struct evrdma_base *base)
 {
-	return !TAILQ_EMPTY(&base->tasks) || !TAILQ_EMPTY(&base->posts) ||
-		!TAILQ_EMPTY(&base->ready_cqs);
+	return !TAILQ_EMPTY(&base->tasks) || !TAILQ_EMPTY(&base->posts) || has_completions(base);
 }
 
 static void count_turn(struct evrdma_base *base, uint64_t us)
@@ -212,12 +220,29 @@ static void lose_channel(struct evrdma_base *base, int err)
 		cmid->ops->lost(cmid, err);
 }
 
+/* Want of memory may pass. Until then the events stay where they are, and the loop may sleep. */
+static void pause_reading(struct evrdma_base *base)
+{
+	event_del(&base->cm_event);
+	evr_base_add_timer(&base->cm_pause, CM_PAUSE_MS);
+}
+
+static void on_pause_over(evutil_socket_t fd, short what, void *arg)
+{
+	struct evrdma_base *base = arg;
+
+	if (event_add(&base->cm_event, NULL))
+		evr_base_add_timer(&base->cm_pause, CM_PAUSE_MS);
+}
+
 static void on_cm_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct evrdma_base *base = arg;
 	int ret = evr_cmid_read_events(base, turn_deadline(base));
 
-	if (ret)
+	if (ret == -ENOMEM)
+		pause_reading(base);
+	else if (ret)
 		lose_channel(base, -ret);
 }
 
@@ -240,12 +265,14 @@ static int start_reading(struct evrdma_base *base)
 	event_assign(&base->cm_event, base->event_base, base->channel->fd, EV_READ | EV_PERSIST,
 		on_cm_readable, base);
 	evr_base_set_priority(&base->cm_event, base->options.cm_priority);
+	evtimer_assign(&base->cm_pause, base->event_base, on_pause_over, base);
 	return event_add(&base->cm_event, NULL) ? -ENOMEM : 0;
 }
 
 static void give_channel_back(struct evrdma_base *base)
 {
 	event_del(&base->cm_event);
+	event_del(&base->cm_pause);
 	if (base->own_channel)
 		rdma_destroy_event_channel(base->channel);
 	else

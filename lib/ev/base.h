@@ -36,6 +36,7 @@ struct evrdma_base {
 	bool own_channel;
 	int saved_fd_flags;
 	struct event cm_event;
+	struct event cm_pause;
 
 	struct event turn_event;
 	bool in_turn;

@@ -159,6 +159,5 @@ int evr_cmid_read_events(struct evrdma_base *base, uint64_t deadline_us)
 	do {
 		ret = read_event(base);
 	} while ((!ret || ret == -EINTR) && evr_clock_now_us() < deadline_us);
-	/* Want of memory may pass, and the event is still there. */
-	return ret == -EAGAIN || ret == -EINTR || ret == -ENOMEM ? 0 : ret;
+	return ret == -EAGAIN || ret == -EINTR ? 0 : ret;
 }

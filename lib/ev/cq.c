@@ -76,7 +76,9 @@ static void set_ready(struct evr_cq *cq, bool ready)
 	cq->ready = ready;
 	if (ready) {
 		TAILQ_INSERT_TAIL(&base->ready_cqs, cq, ready_link);
-		evr_base_kick(base);
+		/* A turn looks at the list at its end. */
+		if (!base->in_turn)
+			evr_base_kick(base);
 	} else {
 		TAILQ_REMOVE(&base->ready_cqs, cq, ready_link);
 	}

@@ -26,6 +26,7 @@ enum {
 	TICK_US = 20,
 	MEMORY_BACK_US = 300000,
 	HANG_US = 5000000,
+	MANY_TURNS = 2000,
 	LIMIT_S = 120
 };
 
@@ -251,6 +252,7 @@ static bool runs_on(struct run *r)
 {
 	enum clock_turn turn = clock_turn(r->loop, true);
 
+	r->turns++;
 	if (clock_now_us() > MEMORY_BACK_US)
 		give_memory_back();
 	return r->bases && turn != CLOCK_FOREVER && turn != CLOCK_EMPTY && clock_now_us() < HANG_US;
@@ -284,6 +286,7 @@ static void check_end(const struct run *r, const char *what)
 	const char *left = fake_expect_clean();
 
 	ck_assert_msg(!r->bases, "%s: hangs, %u objects made, %u closed", what, r->made, r->closed);
+	ck_assert_msg(r->turns < MANY_TURNS, "%s: keeps the loop busy", what);
 	ck_assert_msg(r->closed == r->made, "%s: %u made, %u closed", what, r->made, r->closed);
 	ck_assert_msg(r->asked == r->over, "%s: %u asked for, %u over", what, r->asked, r->over);
 	ck_assert_msg(!r->odd, "%s: somebody was told: %s", what, strerror(r->odd));

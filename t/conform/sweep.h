@@ -19,6 +19,7 @@ struct run {
 	struct event_base *loop;
 	struct evrdma_base *base; /* there when a scenario starts */
 	unsigned bases;		  /* that are not closed yet */
+	unsigned turns;		  /* of the loop */
 	bool finished;		  /* all bases are being closed */
 
 	/* What came of it. */
