@@ -234,6 +234,15 @@ static void id_joins(struct run *r)
 
 /* --- a channel of the caller's --------------------------------------------------------------- */
 
+static struct rdma_cm_id *foreign;
+
+static void destroy_foreign(void)
+{
+	if (foreign)
+		rdma_destroy_id(foreign);
+	foreign = NULL;
+}
+
 static void on_foreign(struct evrdma_base *base, const struct rdma_cm_event *event, void *arg)
 {
 	struct run *r = arg;
@@ -242,6 +251,8 @@ static void on_foreign(struct evrdma_base *base, const struct rdma_cm_event *eve
 		r->through = evrdma_base_get_channel(base) == t.channel;
 	else
 		run_note(r, event->status ? cm_errno(-event->status) : ENODEV);
+	/* Before the channel is read for the last time: the CM lets go of the device then. */
+	destroy_foreign();
 	run_finish(r);
 }
 
@@ -251,14 +262,10 @@ static void destroy_channel(struct run *r)
 		rdma_destroy_event_channel(t.channel);
 }
 
-static struct rdma_cm_id *foreign;
-
 /* Its closed callback is the last that is heard of the base. */
 static void on_channel_base_closed(struct evrdma_base *base, void *arg)
 {
-	if (foreign)
-		rdma_destroy_id(foreign);
-	foreign = NULL;
+	destroy_foreign();
 	run_on_base_closed(base, arg);
 }
 
