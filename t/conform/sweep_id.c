@@ -2,6 +2,7 @@
 #include "conform/sweep.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <rdma/rdma_cma.h>
 
 enum { TIMEOUT_MS = 200 };
@@ -286,6 +287,8 @@ static void channel_is_the_callers(struct run *r)
 	r->after = destroy_channel;
 	if (!t.channel)
 		return;
+	/* On one that blocks, an id that found its device keeps that open when it is destroyed. */
+	run_ok(r, cm_result(fcntl(t.channel->fd, F_SETFL, O_NONBLOCK)));
 	base = run_have(r, evrdma_base_new_with_channel(r->loop, t.channel, NULL));
 	if (!base)
 		return;
