@@ -217,7 +217,7 @@ static void lose_channel(struct evrdma_base *base, int err)
 	evr_log(EVRDMA_LOG_ERROR, "the event channel cannot be read any more: %s", strerror(err));
 	event_del(&base->cm_event);
 	TAILQ_FOREACH_SAFE (cmid, &base->cmids, link, next)
-		cmid->ops->lost(cmid, err);
+		evr_cmid_lost(cmid, err);
 }
 
 /* Want of memory may pass. Until then the events stay where they are, and the loop may sleep. */

@@ -26,6 +26,7 @@ int evr_cmid_take(struct evr_cmid *cmid, struct evrdma_base *base, struct rdma_c
 		return ret;
 	cmid->base = base;
 	cmid->cm = cm;
+	cmid->unanswered = false;
 	TAILQ_INSERT_TAIL(&base->cmids, cmid, link);
 	return 0;
 }
@@ -88,6 +89,45 @@ int evr_cmid_migrate(struct evr_cmid *cmid, struct evrdma_base *base)
 	return 0;
 }
 
+/* --- answers -------------------------------------------------------------------------------- */
+
+void evr_cmid_asked(struct evr_cmid *cmid)
+{
+	cmid->unanswered = cmid->cm->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+}
+
+static void answered(struct evr_cmid *cmid)
+{
+	if (!cmid->unanswered)
+		return;
+	cmid->unanswered = false;
+	evr_obj_continue(cmid->owner);
+}
+
+void evr_cmid_lost(struct evr_cmid *cmid, int err)
+{
+	answered(cmid);
+	cmid->ops->lost(cmid, err);
+}
+
+static bool is_answer(const struct rdma_cm_event *event)
+{
+	switch (event->event) {
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_ESTABLISHED:
+	case RDMA_CM_EVENT_DISCONNECTED:
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* --- events --------------------------------------------------------------------------------- */
+
 struct event_copy {
 	struct rdma_cm_event event;
 	unsigned char private_data[MAX_PRIVATE_DATA];
@@ -126,6 +166,8 @@ static void dispatch(struct evrdma_base *base, const struct rdma_cm_event *event
 	struct evr_cmid *cmid =
 		evr_ptrmap_find(&base->cmid_map, request ? event->listen_id : event->id);
 
+	if (cmid && is_answer(event))
+		answered(cmid);
 	if (cmid)
 		cmid->ops->event(cmid, event);
 	else if (base->event_cb)

@@ -2,6 +2,7 @@
 #ifndef EVR_EV_CMID_H
 #define EVR_EV_CMID_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <rdma/rdma_cma.h>
@@ -25,6 +26,7 @@ struct evr_cmid {
 	struct evr_obj *owner;
 	const struct evr_cmid_ops *ops;
 	TAILQ_ENTRY(evr_cmid) link;
+	bool unanswered; /* see evr_cmid_asked() */
 };
 
 TAILQ_HEAD(evr_cmid_list, evr_cmid);
@@ -37,6 +39,14 @@ int evr_cmid_take(struct evr_cmid *cmid, struct evrdma_base *base, struct rdma_c
 struct rdma_cm_id *evr_cmid_release(struct evr_cmid *cmid);
 /* Hands the id from one owner to another on the same base. Cannot fail. */
 void evr_cmid_hand_over(struct evr_cmid *from, struct evr_cmid *to);
+/*
+ * A connect or an accept was begun. Until it is answered, a disconnect or the end of an iWARP id
+ * waits in the kernel for the peer. So its owner puts both off while unanswered says so; then it is
+ * called by evr_obj_continue().
+ */
+void evr_cmid_asked(struct evr_cmid *cmid);
+/* Nothing is heard of it any more. */
+void evr_cmid_lost(struct evr_cmid *cmid, int err);
 /* Destroys the id, if there is one. Slow. */
 void evr_cmid_destroy(struct evr_cmid *cmid);
 int evr_cmid_migrate(struct evr_cmid *cmid, struct evrdma_base *base);

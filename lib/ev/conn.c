@@ -314,6 +314,8 @@ static int end_start(struct evrdma_conn *conn)
 {
 	evr_conn_stop_setup(conn);
 	evr_conn_stop_alive(conn);
+	if (conn->cmid.unanswered)
+		return -EINPROGRESS;
 	if (must_settle(conn)) {
 		if (!conn->settling)
 			evr_base_add_timer(&conn->wait_timer, EVR_CONN_SETTLE_MS);

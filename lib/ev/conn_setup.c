@@ -169,6 +169,7 @@ static int connect_to_peer(struct evrdma_conn *conn)
 		return ret;
 	if (rdma_connect(conn->cmid.cm, &param))
 		return -errno;
+	evr_cmid_asked(&conn->cmid);
 	conn->handshaking = true;
 	return 0;
 }
@@ -189,6 +190,7 @@ static int accept_peer(struct evrdma_conn *conn)
 	param.initiator_depth = smaller(param.initiator_depth, conn->peer_initiator_depth);
 	if (rdma_accept(conn->cmid.cm, &param))
 		return -errno;
+	evr_cmid_asked(&conn->cmid);
 	conn->handshaking = true;
 	return 0;
 }
@@ -202,6 +204,8 @@ static int disconnect(struct evrdma_conn *conn)
 
 static int drop_qp(struct evrdma_conn *conn)
 {
+	if (conn->cmid.unanswered)
+		return 0;
 	evr_qp_unbind(&conn->qp, &conn->cmid);
 	go_on(conn, EVR_CONN_DROP_ID);
 	return 0;
@@ -296,8 +300,10 @@ static void address_resolved(struct evrdma_conn *conn)
 
 void evr_conn_setup_on_event(struct evrdma_conn *conn, const struct rdma_cm_event *event)
 {
-	if (is_retrying(conn))
+	if (is_retrying(conn)) {
+		evr_obj_work(&conn->obj);
 		return;
+	}
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		address_resolved(conn);

@@ -222,6 +222,8 @@ static int id_end(struct evr_obj *obj)
 	fail_all(id, ECANCELED);
 	if (!id->cmid.cm)
 		return 0;
+	if (id->cmid.unanswered)
+		return -EINPROGRESS;
 	if (id->cmid.cm->qp) {
 		rdma_destroy_qp(id->cmid.cm);
 		return -EAGAIN;
@@ -442,6 +444,8 @@ int evrdma_id_connect(struct evrdma_id *id, const struct rdma_conn_param *param,
 	if (param)
 		copy = *param;
 	ret = rdma_connect(id->cmid.cm, param ? &copy : NULL);
+	if (!ret)
+		evr_cmid_asked(&id->cmid);
 	return begun(id, SLOT_MAIN, ret, timeout_ms);
 }
 
@@ -456,6 +460,8 @@ int evrdma_id_accept(struct evrdma_id *id, const struct rdma_conn_param *param, 
 	if (param)
 		copy = *param;
 	ret = rdma_accept(id->cmid.cm, param ? &copy : NULL);
+	if (!ret)
+		evr_cmid_asked(&id->cmid);
 	ret = begun(id, SLOT_MAIN, ret, timeout_ms);
 	if (!ret && (id->cmid.cm->ps == RDMA_PS_UDP || id->cmid.cm->ps == RDMA_PS_IPOIB)) {
 		id->accepted_now = true;
@@ -484,5 +490,7 @@ int evrdma_id_disconnect(struct evrdma_id *id, evrdma_id_done_cb cb, void *arg)
 {
 	int ret = begin(id, SLOT_DISCONNECT, EVRDMA_STEP_DISCONNECT, cb, arg);
 
+	if (!ret && id->cmid.unanswered)
+		ret = -EBUSY;
 	return ret ? ret : begun(id, SLOT_DISCONNECT, rdma_disconnect(id->cmid.cm), 0);
 }

@@ -84,6 +84,12 @@ void stage_pull(struct stage *stage, enum fake_kind kind)
 	stage->removed[kind] = true;
 }
 
+void stage_answer(struct stage *stage)
+{
+	fake_time_out(FAKE_REQ);
+	fake_release(FAKE_REP);
+}
+
 static void on_late(evutil_socket_t fd, short what, void *arg)
 {
 	((struct stage *)arg)->late = true;
@@ -180,6 +186,8 @@ static void leave(struct stage *stage)
 	for (i = 0; i < stage->num_actors; i++)
 		if (stage->actors[i].object == BASE)
 			end_actor(&stage->actors[i]);
+	if (stage->kind == FAKE_IWARP)
+		stage_answer(stage);
 	run_to_the_end(stage);
 	for (i = 0; i < stage->num_actors; i++)
 		if (stage->actors[i].object == BUF)

@@ -213,6 +213,8 @@ void stage_settle(struct stage *stage);
 /* From now on work is done by the loop of the run only, or not at all. */
 void stage_stop_work(struct stage *stage);
 void stage_go_on_working(struct stage *stage);
+/* Each connect is answered at last, one way or the other: on iWARP its end waits for that. */
+void stage_answer(struct stage *stage);
 void stage_pull(struct stage *stage, enum fake_kind kind);
 const char *stage_ip(enum fake_kind kind);
 

@@ -239,6 +239,7 @@ void fake_sidr_rep_arrive(const struct fake_packet *packet);
 void fake_join_arrive(const struct fake_packet *packet);
 /* The id goes: tells its peer what the kernel would. */
 void fake_conn_abandon(struct fake_id *id);
+void fake_wait_for_answer(const struct fake_id *id);
 /* Its own side after all retries. */
 void fake_conn_time_out(const struct fake_packet *packet);
 

@@ -66,11 +66,19 @@ void fake_rej_arrive(const struct fake_packet *packet)
 
 /* --- the end --- */
 
+/* Where the kernel of iWARP would wait, which the fake does not. */
+void fake_wait_for_answer(const struct fake_id *id)
+{
+	if (fake_is_iwarp(id) && id->conn == FAKE_REQ_SENT)
+		fake_count_wait();
+}
+
 /* What is not a connection yet, or no more, is over already. */
 static int disconnect_iwarp(struct fake_id *id)
 {
 	if (id->state == FAKE_LISTEN || id->conn == FAKE_DREQ_SENT)
 		return -EINVAL;
+	fake_wait_for_answer(id);
 	if (id->conn != FAKE_ESTABLISHED)
 		return 0;
 	id->conn = FAKE_DREQ_SENT;
@@ -176,11 +184,22 @@ void fake_conn_abandon(struct fake_id *id)
 	id->conn = FAKE_CONN_NONE;
 }
 
+/* iWARP has no third message: it is who asked that hears of nothing. */
+static void answer_is_lost(struct fake_id *asking)
+{
+	if (!asking || !fake_is_iwarp(asking) || asking->conn != FAKE_REQ_SENT)
+		return;
+	asking->conn = FAKE_CONN_NONE;
+	fake_event_post(asking, FAKE_EV_UNREACHABLE, -ETIMEDOUT);
+}
+
 /* Nothing was heard of this message in spite of all retries. */
 void fake_conn_time_out(const struct fake_packet *packet)
 {
 	struct fake_id *id = fake_id_alive(packet->from);
 
+	if (packet->kind == FAKE_REP || packet->kind == FAKE_REJ)
+		answer_is_lost(fake_id_alive(packet->to));
 	if (!id)
 		return;
 	if ((packet->kind == FAKE_REQ && id->conn == FAKE_REQ_SENT) ||

@@ -107,6 +107,7 @@ int fake_destroy_id(struct fake_file *file, const void *in, size_t out_len)
 	if (err)
 		return err;
 	resp.events_reported = id->events_reported;
+	fake_wait_for_answer(id);
 	fake_id_free(id);
 	fake_respond(cmd->response, &resp, sizeof(resp), out_len);
 	return 0;

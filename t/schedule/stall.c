@@ -31,12 +31,13 @@ static const struct operation {
 	int deadline_ms;   /* 0: it has none, or it is the kernel's affair */
 	bool not_on_iwarp; /* where nothing is to be withheld */
 	bool of_endpoint;  /* it ends with the endpoint, whose work it waits for */
+	bool asks_peer;	   /* on iWARP its end waits for the answer, in the loop */
 } operations[] = {
 	{ "connect by name: the name", "a connection that looks up a name", 10000 },
 	{ "connect: the address", "a connection that looks for its address", 10000 },
 	{ "connect: the route", "a connection that looks for its route", 10000 },
-	{ "connect: the request", "a connection that asks", 10000 },
-	{ "connect: the reply", "a connection that is answered", 10000 },
+	{ "connect: the request", "a connection that asks", 10000, .asks_peer = true },
+	{ "connect: the reply", "a connection that is answered", 10000, .asks_peer = true },
 	{ "accept: the reply", "a connection that accepts", 10000, .not_on_iwarp = true },
 	{ "accept: the confirmation", "a connection that has accepted", 10000 },
 	{ "listener: the requests", "a listener", 0 },
@@ -60,7 +61,7 @@ static const struct operation {
 	{ "peer, close: the completions", "a peer that closes", .of_endpoint = true },
 	{ "id, resolve_addr: the address", "an id that is resolved", 0 },
 	{ "id, resolve_route: the route", "an id whose route is looked for", 0 },
-	{ "id, connect: the request", "an id that connects", 1000 },
+	{ "id, connect: the request", "an id that connects", 1000, .asks_peer = true },
 	{ "id, accept: the reply", "an id that accepts", 1000, .not_on_iwarp = true },
 	{ "id, disconnect: the answer", "an id that disconnects", 0 },
 	{ "id, join: the answer", "an id that joins", 0 },
@@ -215,6 +216,13 @@ static void end_endpoints(struct stage *stage)
 			end_actor(&stage->actors[i]);
 }
 
+static void wait_for_answer(struct stage *stage)
+{
+	ck_assert_uint_eq(run_ticks(stage, CLOSING, NULL), CLOSING);
+	ck_assert(!is_closed(stage));
+	stage_answer(stage);
+}
+
 static void is_closed_meanwhile(struct stage *stage)
 {
 	bool silently = goes_silently(stage->victim);
@@ -224,6 +232,8 @@ static void is_closed_meanwhile(struct stage *stage)
 	end_actor(stage->victim);
 	if (told.operation->of_endpoint)
 		end_endpoints(stage);
+	if (told.operation->asks_peer && stage->kind == FAKE_IWARP)
+		wait_for_answer(stage);
 	told.closed = run_ticks(stage, CLOSING, silently ? NULL : is_closed);
 	ck_assert_msg(silently || is_closed(stage), "%s: it does not close", running);
 	count_pulse();
