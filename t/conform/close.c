@@ -209,6 +209,8 @@ START_TEST(base_closed_in_a_callback_closes_everything_first)
 	world_run_until(w, world_is_over, 20000);
 	ck_assert_uint_eq(w->live, 0);
 	event_base_free(w->loop);
+	if (place.watch)
+		place.watch(false);
 	free(w);
 }
 END_TEST

@@ -28,7 +28,8 @@ EVR_CONFORM_SOURCES = \
 EVR_CONFORM_LIBS = libevr_util.la $(VERBS_LIBS) $(LIBEVENT_LIBS) $(CHECK_LIBS)
 
 check_PROGRAMS += t/conform/device
-t_conform_device_SOURCES = $(EVR_CONFORM_SOURCES) t/conform/device.c
+t_conform_device_SOURCES = $(EVR_CONFORM_SOURCES) \
+	t/conform/device.c t/conform/traced.c t/conform/traced.h
 t_conform_device_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
 t_conform_device_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_conform_device_LDADD = libevrdma.la $(RDMACM_LIBS) $(EVR_CONFORM_LIBS)

@@ -276,6 +276,8 @@ struct world *world_new(void)
 	ck_assert_ptr_nonnull(w);
 	place.count(w->counts_before);
 	w->fds_before = count_fds();
+	if (place.watch)
+		place.watch(true);
 	w->loop = event_base_new();
 	make_base(w, NULL);
 	evrdma_conn_options_init(&w->options);
@@ -358,6 +360,8 @@ void world_free(struct world *w)
 	/* With nothing left to wait for, the loop ends by itself. */
 	ck_assert_int_eq(event_base_loop(w->loop, 0), 1);
 	event_base_free(w->loop);
+	if (place.watch)
+		place.watch(false);
 	check_counts(w);
 	free(w);
 }

@@ -25,6 +25,7 @@ struct place {
 	bool own_core;
 	void (*start)(void);                    /* before each test; may be NULL */
 	void (*stop)(void);                     /* after each test; may be NULL */
+	void (*watch)(bool on);                 /* around each world; may be NULL */
 	void (*remove_device)(void);            /* returns at once */
 	bool (*device_is_removed)(void);        /* whether that is over */
 	void (*add_device)(void);               /* waits until it is there */

@@ -3,36 +3,28 @@
 # the stock one: the commands of the CM's device and the calls of the verbs' device, by name, as the
 # kernel itself counts them by probes on its entries. The tools are the distribution's.
 . "$top_srcdir/t/interop/ends.sh"
+. "$top_srcdir/t/interop/probes.sh"
 
 kind=$1
-tracing=/sys/kernel/tracing
 probes='cm verbs_write ioctl verbs'
 tmp=$(mktemp -d)
 
 # siw has queues for some thirty connections, rxe for any number.
 case $kind in rxe) few=10 many=110 ;; *) few=4 many=24 ;; esac
 
-# probe NAME FUNCTION FETCH [FILTER]: counts the function's calls by process and number. A command
-# begins with its number. An ioctl has object and method at 2; a command of the older kind is one of
-# them (method 0 of object 0), with its number in the first attribute.
+# probe NAME FUNCTION FETCH FILTER: counts the function's calls by process and number.
 probe() {
-	echo "p:evrdma/$1 $2 number=$3" >>$tracing/kprobe_events &&
+	probe_new "$1" "$2" "$3" &&
 		echo "hist:keys=common_pid,number${4:+ if $4}" >"$tracing/events/evrdma/$1/trigger"
 }
 
-probes_up() {
-	[ -e $tracing/kprobe_events ] || mount -t tracefs tracefs $tracing || return 1
-	probe cm ucma_write '+u0($arg2):u32' &&
-		probe verbs_write ib_uverbs_write '+u0($arg2):u32' &&
-		probe ioctl ib_uverbs_ioctl '+u2($arg3):u32' 'number != 0' &&
-		probe verbs ib_uverbs_ioctl '+u32($arg3):u64 call=+u2($arg3):u32' 'call == 0'
-}
+probes_up() { tracing_up && each_command probe; }
 
 probes_down() {
 	for p in $probes; do
 		sed -n 's/^hist/!hist/p' "$tracing/events/evrdma/$p/trigger" |
 			sed 's/ \[active\]//' >"$tracing/events/evrdma/$p/trigger"
-		echo "-:evrdma/$p" >>$tracing/kprobe_events
+		probe_gone "$p"
 	done
 }
 
@@ -78,7 +70,8 @@ compare() {
 	name="$kind: $1"
 	shift
 	cell "$name, $few and $many at a time on each core" pairs "$@"
-	awk -v few=$few -v many=$many -f "$top_srcdir/t/interop/calls.awk" \
+	awk -v few=$few -v many=$many -f "$top_srcdir/t/interop/commands.awk" \
+		-f "$top_srcdir/t/interop/calls.awk" \
 		"$tmp/counts" >"$tmp/table" &&
 		ok "$name: ours asks the kernel for no more than stock" ||
 		not_ok "$name: ours asks the kernel for no more than stock"

@@ -31,6 +31,7 @@ GUEST_TESTS += \
 	t/interop/join_ex.sh:rxe:ours t/interop/join_ex.sh:siw:ours \
 	t/interop/join_ex.sh:rxe:stock t/interop/join_ex.sh:siw:stock
 GUEST_TESTS += t/interop/calls.sh:rxe t/interop/calls.sh:siw
+GUEST_TESTS += t/interop/stall.sh:rxe t/interop/stall.sh:siw
 check_PROGRAMS += t/interop/privileges
 t_interop_privileges_SOURCES = t/interop/privileges.c
 t_interop_privileges_LDADD = librdmacm.la $(VERBS_LIBS)
@@ -43,6 +44,7 @@ endif
 endif
 EXTRA_DIST += t/interop/calls.awk t/interop/calls.sh t/interop/dropin.sh t/interop/errors.sh \
 	t/interop/fields.sh t/interop/join_ex.sh t/interop/removal.sh \
+	t/interop/commands.awk t/interop/probes.sh t/interop/stall.awk t/interop/stall.sh \
 	t/interop/others.sh t/interop/others_pyverbs.py t/interop/others_rpma.py
 
 # What our tools say when something is wrong.
