@@ -252,8 +252,10 @@ int evrdma_conn_migrate(struct evrdma_conn *conn, struct evrdma_base *base);
 
 /*
  * Closes: what is under way is cancelled, the kernel's objects are destroyed in later turns of the
- * loop, and then the CLOSED event comes, last, with the callbacks that are set. Legal in every
- * callback and state; a second call changes nothing. NULL is fine. Since 0.1.
+ * loop, and then the CLOSED event comes, last, with the callbacks that are set. On iWARP a connect
+ * or accept has to be answered before its connection can be destroyed: the loop goes on meanwhile,
+ * but CLOSED may take as long as the kernel waits for a silent peer, 10 seconds with siw. Legal in
+ * every callback and state; a second call changes nothing. NULL is fine. Since 0.1.
  */
 void evrdma_conn_close(struct evrdma_conn *conn);
 

@@ -71,7 +71,8 @@ int evrdma_id_migrate(struct evrdma_id *id, struct evrdma_base *base);
  * at a time, beside one disconnect and one join. timeout_ms must be more than 0. param may be NULL
  * as for rdma_connect().
  * An accept of a datagram id is over when the kernel has taken it.
- * Return 0, or -errno when it did not begin: -EBUSY (one is under way), -EINVAL, the kernel's
+ * Return 0, or -errno when it did not begin: -EBUSY (one is under way; or a disconnect on iWARP
+ * before the connect or accept was answered, where the kernel would wait), -EINVAL, the kernel's
  * error. Since 0.1.
  */
 int evrdma_id_resolve_addr(struct evrdma_id *id, const struct sockaddr *src,
@@ -90,8 +91,9 @@ struct rdma_cm_id *evrdma_id_get_cm_id(const struct evrdma_id *id);
 
 /*
  * Closes: operations end with ECANCELED, the QP and the id are destroyed in a later turn, then the
- * event callback gets NULL. Legal in every callback; a second call changes nothing. NULL is fine.
- * Since 0.1.
+ * event callback gets NULL. On iWARP that waits, in the loop, until a connect or accept that is
+ * under way was answered (see evrdma_conn_close()). Legal in every callback; a second call changes
+ * nothing. NULL is fine. Since 0.1.
  */
 void evrdma_id_close(struct evrdma_id *id);
 
