@@ -91,8 +91,9 @@ START_TEST(the_deadline_ends_a_connect_to_a_silent_host)
 	world_run_until(w, client_is_down, 10000);
 	ck_assert_int_eq(w->client->error, ETIMEDOUT);
 	ck_assert_int_eq(w->client->step, EVRDMA_STEP_CONNECT);
-	/* The end of its own patience, which iWARP waits for. */
-	ck_assert_uint_eq(fake_time_out(FAKE_REQ), fake_place_kind == FAKE_IWARP);
+	/* The end of the kernel's own patience, which iWARP waits for. */
+	if (fake_place_kind == FAKE_IWARP)
+		ck_assert_uint_eq(fake_time_out(FAKE_REQ), 1);
 	world_free(w);
 }
 END_TEST
