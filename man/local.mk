@@ -11,10 +11,12 @@ dist_man_MANS += \
 	man/evrdma_id.3 \
 	man/evrdma_lifetime.7 \
 	man/evrdma_listener.3 \
+	man/evrdma_log.3 \
 	man/evrdma_mcast.3 \
 	man/evrdma_peer.3 \
 	man/evrdma_porting.7 \
 	man/evrdma_srq.3 \
+	man/evrdma_stats.3 \
 	man/evrdma_threads.7 \
 	man/evrdma_work.3
 
