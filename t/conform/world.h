@@ -82,7 +82,7 @@ void world_close_other(struct world *w);
 
 /*
  * Runs the loop until the condition holds, which is looked at after every turn; the test fails
- * after ms milliseconds.
+ * after ms milliseconds of a loop that is not held up.
  */
 void world_run_until(struct world *w, bool (*condition)(struct world *), int ms);
 
