@@ -142,8 +142,8 @@ alone() {
 both_sides() {
 	for core in stock ours; do
 		cell "$kind: $core: pyverbs" alone $core pyverbs \
-			"/usr/bin/python3 $top_srcdir/t/interop/others_pyverbs.py $tmp --dev $EVR_DEV"
-		cell "$kind: $core: librpma" alone $core rpma "/usr/bin/python3 $top_srcdir/t/interop/others_rpma.py"
+			"python3 $top_srcdir/t/interop/others_pyverbs.py $tmp --dev $EVR_DEV"
+		cell "$kind: $core: librpma" alone $core rpma "python3 $top_srcdir/t/interop/others_rpma.py"
 	done
 }
 
