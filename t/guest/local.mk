@@ -1,5 +1,5 @@
 # Tests for the real kernel. A folder adds its scripts or programs (with :ARGUMENT if they take one)
-# to GUEST_TESTS, which run in a guest (those for siw in one of their own), or to GUEST2_TESTS, which run in two at once.
+# to GUEST_TESTS, each of which runs in one guest, or to GUEST2_TESTS, which run in two at once.
 GUEST_TESTS += t/guest/smoke.sh
 GUEST2_TESTS += t/guest/net.sh
 
