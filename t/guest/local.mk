@@ -19,7 +19,7 @@ check-guest: all
 	cat t/guest/log/*/count; \
 	test $$one -eq 0 && test $$two -eq 0
 
-# Some of it in one boot, for a build that is slow: with sanitizers, say.
+# Some of it, for a build that is slow: with sanitizers, say.
 GUEST_BRIEF_TESTS = \
 	t/guest/smoke.sh t/conform/device.sh:rxe:ours t/conform/device.sh:siw:ours \
 	t/interop/examples.sh t/interop/tool_errors.sh:rxe t/interop/crowd.sh:siw \
@@ -28,7 +28,7 @@ GUEST_BRIEF_TESTS = \
 
 check-guest-brief: all
 	@$(MAKE) -s $(AM_MAKEFLAGS) $(check_PROGRAMS) $(check_LTLIBRARIES)
-	@$(GUEST_ENV) $(srcdir)/t/guest/suite -o t/guest/log/brief $(GUEST_BRIEF_TESTS)
+	@$(GUEST_ENV) $(srcdir)/t/guest/both -o t/guest/log/brief $(GUEST_BRIEF_TESTS)
 
 clean-local: clean-guest
 clean-guest:
