@@ -10,7 +10,7 @@ set -eu
 build='gcc make autoconf automake libtool pkg-config libibverbs-dev libevent-dev libnl-3-dev check'
 tests='librdmacm-dev rdmacm-utils ibverbs-providers ibverbs-utils rdma-core iproute2 mandoc valgrind
 	strace g++ shellcheck patch'
-others='perftest qperf libfabric-bin dapl2-utils librpma0 python3-pyverbs'
+others='perftest libfabric-bin dapl2-utils librpma0 python3-pyverbs'
 guest='qemu-system-x86 busybox-static cpio kmod xz-utils zstd libelf-dev'
 packages="$build $tests $others $guest"
 
