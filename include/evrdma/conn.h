@@ -36,7 +36,7 @@ struct evrdma_conn_options {
 	size_t size;                   /* set by evrdma_conn_options_init() */
 	int connect_timeout_ms;        /* 10000: from the call to ESTABLISHED, names and all */
 	int drain_timeout_ms;          /* 1000: how long a disconnect may take, and how long to wait
-	                                  for flushed work at the end */
+	                                  at the end for flushed work and the peer's answer */
 	int keepalive_ms;              /* 0: off. Otherwise a peer that was not heard of for so
 	                                  long is asked; when it does not answer for as long again,
 	                                  the connection ends with ETIMEDOUT */
@@ -252,10 +252,13 @@ int evrdma_conn_migrate(struct evrdma_conn *conn, struct evrdma_base *base);
 
 /*
  * Closes: what is under way is cancelled, the kernel's objects are destroyed in later turns of the
- * loop, and then the CLOSED event comes, last, with the callbacks that are set. On iWARP a connect
- * or accept has to be answered before its connection can be destroyed: the loop goes on meanwhile,
- * but CLOSED may take as long as the kernel waits for a silent peer, 10 seconds with siw. Legal in
- * every callback and state; a second call changes nothing. NULL is fine. Since 0.1.
+ * loop, and then the CLOSED event comes, last, with the callbacks that are set. The peer of an
+ * established connection is told; on InfiniBand and RoCE CLOSED comes when it has answered, after
+ * drain_timeout_ms at most, but the answer to evrdma_conn_disconnect() is not waited for again. On
+ * iWARP a connect or accept has to be answered before its connection can be destroyed: the loop
+ * goes on meanwhile, but CLOSED may take as long as the kernel waits for a silent peer, 10 seconds
+ * with siw. Legal in every callback and state; a second call changes nothing. NULL is fine.
+ * Since 0.1.
  */
 void evrdma_conn_close(struct evrdma_conn *conn);
 

@@ -19,8 +19,8 @@ struct evrdma_srq;
  * (EINVAL or ENOMEM with EVRDMA_STEP_DEVICE). A peer that finds no buffer waits and tries again, as
  * its RNR retry count says.
  *
- * Returns NULL and sets errno: EINVAL (no pool, another base's, or depth out of
- * range), ENOMEM. Since 0.1.
+ * Returns NULL and sets errno: EINVAL (no pool, another base's, or depth out of range), ENOMEM.
+ * Since 0.1.
  */
 struct evrdma_srq *evrdma_srq_new(
 	struct evrdma_base *base, struct evrdma_pool *pool, uint32_t depth);

@@ -90,8 +90,19 @@ void evr_conn_keep_addresses(struct evrdma_conn *conn)
 
 /* --- the CM's events ------------------------------------------------------------------------ */
 
+/* The peer has nothing to say any more, or nobody would hear it. */
+static void part(struct evrdma_conn *conn)
+{
+	conn->linked = false;
+	if (conn->end == EVR_CONN_END_START)
+		return;
+	event_del(&conn->wait_timer);
+	evr_obj_continue(&conn->obj);
+}
+
 static void on_removal(struct evrdma_conn *conn)
 {
+	part(conn);
 	if (conn->cmid.cm->verbs)
 		evr_device_set_removed(conn->obj.base, conn->cmid.cm->verbs);
 	if (conn->state == EVR_CONN_DOWN)
@@ -103,6 +114,7 @@ static void on_removal(struct evrdma_conn *conn)
 
 static void on_disconnected(struct evrdma_conn *conn)
 {
+	part(conn);
 	if (conn->state == EVR_CONN_UP) {
 		conn->peer_left = !conn->disconnecting;
 		evr_conn_down(conn, EVRDMA_CONN_DISCONNECTED, NULL);
@@ -133,6 +145,7 @@ static void on_lost(struct evr_cmid *cmid, int err)
 {
 	struct evrdma_conn *conn = evr_container_of(cmid, struct evrdma_conn, cmid);
 
+	part(conn);
 	evr_targets_settle(&conn->targets);
 	if (conn->state != EVR_CONN_DOWN)
 		evr_conn_fail(conn, err, conn->step);
@@ -288,16 +301,23 @@ static void on_wait_timer(evutil_socket_t fd, short what, void *arg)
 
 /* --- the end -------------------------------------------------------------------------------- */
 
-/* Ends the traffic: the peer is told, and what is posted is flushed. */
+/*
+ * Ends the traffic: the peer is told, and what is posted is flushed. An InfiniBand id had better
+ * hear the peer's answer before it goes: without, the kernel has to call its question back, and
+ * Linux 6.1 has failed to do so, holding whoever destroys the id for as long as it asks, a minute.
+ */
 static void stop_traffic(struct evrdma_conn *conn)
 {
 	bool told = conn->handshaking && !rdma_disconnect(conn->cmid.cm);
 
 	/* Of the two transports only InfiniBand's disconnect leaves the QP in the error state. */
-	if (told && conn->cmid.cm->verbs->device->transport_type == IBV_TRANSPORT_IB)
-		evr_qp_in_error(&conn->qp);
-	else
+	if (!told || conn->cmid.cm->verbs->device->transport_type != IBV_TRANSPORT_IB) {
 		evr_qp_set_error(&conn->qp);
+		return;
+	}
+	evr_qp_in_error(&conn->qp);
+	if (conn->linked && !conn->disconnecting)
+		evr_base_add_timer(&conn->wait_timer, conn->options.drain_timeout_ms);
 }
 
 /*
@@ -349,6 +369,8 @@ static int end_qp(struct evrdma_conn *conn)
 /* The device first: the CM closes a device that was removed with the last id on it. */
 static int end_id(struct evrdma_conn *conn)
 {
+	if (evtimer_pending(&conn->wait_timer, NULL))
+		return -EINPROGRESS;
 	evr_qp_put_device(&conn->qp);
 	evr_cmid_destroy(&conn->cmid);
 	return 0;

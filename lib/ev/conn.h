@@ -5,8 +5,9 @@
  *    any of them --ended, failed, closed--> DOWN
  *
  * In DOWN the object is ending (obj.h): its timers stop, the QP goes to the error state and is
- * drained, destroyed, the rest is cancelled, the id is destroyed. DOWN is entered once; that is
- * when DISCONNECTED or ERROR is told, unless the user closed first.
+ * drained, destroyed, the rest is cancelled, the peer's answer to the disconnect is waited for, the
+ * id is destroyed. DOWN is entered once; that is when DISCONNECTED or ERROR is told, unless the
+ * user closed first.
  */
 #ifndef EVR_EV_CONN_H
 #define EVR_EV_CONN_H
@@ -80,6 +81,7 @@ struct evrdma_conn {
 	bool probing; /* the peer was asked whether it is there */
 	bool settled;
 	bool settling;
+	bool linked;    /* established, and neither disconnected nor cut off: the peer can answer */
 	bool peer_left; /* it disconnected, in order: what it acknowledged before is still coming */
 	struct event deadline;
 	struct event hold_timer;

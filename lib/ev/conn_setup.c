@@ -259,6 +259,7 @@ static void established(struct evrdma_conn *conn)
 	evr_conn_start_alive(conn);
 	conn->state = EVR_CONN_UP;
 	conn->connected = true;
+	conn->linked = true;
 	conn->obj.base->stats.connections_accepted += conn->passive;
 	conn->obj.base->stats.connections_connected += !conn->passive;
 	conn->step = EVRDMA_STEP_TRANSFER;

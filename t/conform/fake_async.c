@@ -32,14 +32,6 @@ static bool both_down(struct world *w)
 	return w->client->down && w->server->down;
 }
 
-static void run_a_little(struct world *w)
-{
-	int turns;
-
-	for (turns = 0; turns < 6; turns++)
-		event_base_loop(w->loop, EVLOOP_NONBLOCK);
-}
-
 /* --- of a connection ------------------------------------------------------------------------ */
 
 static const struct {
@@ -78,7 +70,7 @@ START_TEST(other_events_of_a_queue_pair_are_read_and_change_nothing)
 
 	world_connect_pair(w);
 	fake_async_qp(qp_of(w->client), harmless[_i]);
-	run_a_little(w);
+	world_run_a_little(w);
 	ck_assert_uint_eq(fake_calls("ibv_ack_async_event"), 1);
 	ck_assert(!w->client->down);
 	side_send(w->client, 4, 64);
@@ -105,7 +97,7 @@ START_TEST(a_peer_that_was_heard_is_connected)
 	world_listen(w);
 	world_connect(w);
 	world_run_until(w, server_has_qp, PATIENCE_MS);
-	run_a_little(w);
+	world_run_a_little(w);
 	ck_assert(!w->server->connected);
 	fake_async_qp(qp_of(w->server), IBV_EVENT_COMM_EST);
 	world_run_until(w, server_is_up, PATIENCE_MS);
@@ -129,7 +121,7 @@ START_TEST(an_event_of_somebody_elses_queue_pair_is_passed_over)
 	qp = ibv_create_qp(pd, &attr);
 	ck_assert_ptr_nonnull(qp);
 	fake_async_qp(qp, IBV_EVENT_QP_FATAL);
-	run_a_little(w);
+	world_run_a_little(w);
 	ck_assert_uint_eq(fake_calls("ibv_ack_async_event"), 1);
 	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 	ck_assert_int_eq(ibv_destroy_cq(attr.send_cq), 0);
@@ -219,9 +211,9 @@ static void run_low(struct world *w)
 {
 	side_send(w->client, 6, 32);
 	world_run_until(w, six_are_held, PATIENCE_MS);
-	run_a_little(w);
+	world_run_a_little(w);
 	release_held();
-	run_a_little(w);
+	world_run_a_little(w);
 }
 
 START_TEST(a_shared_queue_that_runs_low_is_told_once_until_it_is_armed_again)

@@ -111,14 +111,6 @@ static void carry_out(void *arg)
 	fake_step(MESSAGES);
 }
 
-static void run_a_little(struct world *w)
-{
-	int turns;
-
-	for (turns = 0; turns < 4; turns++)
-		event_base_loop(w->loop, EVLOOP_NONBLOCK);
-}
-
 /* The first completions wake the driver; the others come inside the n-th verb that it calls. */
 static bool complete_inside_call(unsigned n, bool *before_arming)
 {
@@ -128,10 +120,10 @@ static bool complete_inside_call(unsigned n, bool *before_arming)
 	world_connect_pair(w);
 	fake_work_by_hand(true);
 	side_send(w->client, MESSAGES, 64);
-	run_a_little(w);
+	world_run_a_little(w);
 	fake_step(16);
 	fake_at_nth(FAKE_VERBS, n, carry_out, NULL);
-	run_a_little(w);
+	world_run_a_little(w);
 	chosen = fake_failed();
 	if (chosen)
 		world_run_until(w, all_arrived, 10000);
@@ -206,7 +198,7 @@ START_TEST(a_disconnect_without_an_answer_does_not_keep_the_loop_busy)
 	world_connect_pair(w);
 	fake_hold(FAKE_DREQ);
 	ck_assert_int_eq(evrdma_conn_disconnect(w->client->conn), 0);
-	run_a_little(w);
+	world_run_a_little(w);
 	ck_assert(!w->client->down);
 	fake_release(FAKE_DREQ);
 	world_free(w);
@@ -243,7 +235,7 @@ START_TEST(a_flushed_send_does_not_speak_for_those_before_it)
 	world_connect_pair(w);
 	fake_work_by_hand(true);
 	side_send(w->client, 10, 64);
-	run_a_little(w);
+	world_run_a_little(w);
 	ck_assert_uint_eq(fake_step(4), 4);
 	evrdma_conn_close(w->client->conn);
 	world_run_until(w, client_is_closed, 10000);
@@ -263,7 +255,7 @@ START_TEST(a_good_completion_speaks_for_those_before_it)
 	world_connect_pair(w);
 	fake_work_by_hand(true);
 	side_send(w->client, 20, 64);
-	run_a_little(w);
+	world_run_a_little(w);
 	ck_assert_uint_eq(fake_step(16), 16);
 	evrdma_conn_close(w->client->conn);
 	world_run_until(w, client_is_closed, 10000);

@@ -21,14 +21,6 @@ static bool client_is_down(struct world *w)
 	return w->client->down;
 }
 
-static void run_a_little(struct world *w)
-{
-	int turns;
-
-	for (turns = 0; turns < 6; turns++)
-		event_base_loop(w->loop, EVLOOP_NONBLOCK);
-}
-
 /* --- devices that come and go --------------------------------------------------------------- */
 
 struct visits {
@@ -256,7 +248,7 @@ START_TEST(posting_obeys_the_budget_of_a_turn)
 	struct world *w = world_without_time();
 	unsigned i;
 
-	run_a_little(w);
+	world_run_a_little(w);
 	for (i = 0; i < PAIRS; i++)
 		side_send(clients[i], 1, 64);
 	ck_assert_uint_eq(fake_calls("ibv_post_send"), 0);
@@ -276,7 +268,7 @@ START_TEST(reading_the_channel_obeys_the_budget_of_a_turn)
 	int fd = evrdma_base_get_channel(w->base)->fd;
 	unsigned i;
 
-	run_a_little(w);
+	world_run_a_little(w);
 	for (i = 0; i < EVENTS; i++)
 		ck_assert_int_eq(fake_inject(cm, RDMA_CM_EVENT_ADDR_CHANGE, 0), 0);
 	for (i = EVENTS; i > 0; i--) {
@@ -359,7 +351,7 @@ START_TEST(a_shutdown_does_not_wait_beyond_its_deadline)
 	start_us = evr_clock_now_us();
 	ck_assert_int_eq(evrdma_base_shutdown(w->other, 300, on_over, w), 0);
 	w->other = NULL;
-	run_a_little(w);
+	world_run_a_little(w);
 	ck_assert(!w->other_closed);
 	world_run_until(w, is_over, PATIENCE_MS / 2);
 	ck_assert_uint_ge(evr_clock_now_us() - start_us, 290000);

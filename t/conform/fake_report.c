@@ -31,14 +31,6 @@ static bool client_is_down(struct world *w)
 	return w->client->down;
 }
 
-static void run_a_little(struct world *w)
-{
-	int turns;
-
-	for (turns = 0; turns < 6; turns++)
-		event_base_loop(w->loop, EVLOOP_NONBLOCK);
-}
-
 /* --- of a device ---------------------------------------------------------------------------- */
 
 enum { EVENT_KINDS = EVRDMA_DEVICE_PORT_CHANGED + 1 };
@@ -99,7 +91,7 @@ START_TEST(every_base_on_a_device_is_told_what_it_reports)
 	connect_two_bases(w);
 	evrdma_base_set_device_cb(w->other, on_device, &told[1]);
 	fake_async_port(fake_place_kind, device_events[_i].type);
-	run_a_little(w);
+	world_run_a_little(w);
 	ck_assert_uint_eq(fake_calls("ibv_ack_async_event"), 1);
 	for (i = 0; i < 2; i++) {
 		ck_assert_uint_eq(told[i].of[device_events[_i].event], 1);
@@ -121,7 +113,7 @@ START_TEST(of_a_port_that_flaps_only_the_last_state_is_told)
 	fake_async_port(fake_place_kind, IBV_EVENT_PORT_ERR);
 	fake_async_port(fake_place_kind, IBV_EVENT_PORT_ACTIVE);
 	fake_async_port(fake_place_kind, IBV_EVENT_PORT_ERR);
-	run_a_little(w);
+	world_run_a_little(w);
 	ck_assert_uint_eq(told.of[EVRDMA_DEVICE_PORT_UP], 0);
 	ck_assert_uint_eq(told.of[EVRDMA_DEVICE_PORT_DOWN], 1);
 	world_free(w);
@@ -141,7 +133,7 @@ START_TEST(another_base_reads_when_the_one_that_did_is_closed)
 	evrdma_base_set_device_cb(w->base, on_device, &told);
 	world_close_other(w);
 	fake_async_port(fake_place_kind, IBV_EVENT_PORT_ERR);
-	run_a_little(w);
+	world_run_a_little(w);
 	ck_assert_uint_eq(told.of[EVRDMA_DEVICE_PORT_DOWN], 1);
 	fake_async_qp(qp_of(w->client), IBV_EVENT_QP_FATAL);
 	world_run_until(w, client_is_down, PATIENCE_MS);
@@ -160,9 +152,9 @@ START_TEST(events_that_cannot_be_read_do_not_keep_the_loop_busy)
 	world_connect_pair(w);
 	fake_fail_next("ibv_get_async_event", read_errors[_i]);
 	fake_async_port(fake_place_kind, IBV_EVENT_PORT_ERR);
-	run_a_little(w);
+	world_run_a_little(w);
 	calls = fake_calls("ibv_get_async_event");
-	run_a_little(w);
+	world_run_a_little(w);
 	ck_assert_uint_eq(fake_calls("ibv_get_async_event"), calls);
 	ck_assert(!w->client->down);
 	side_send(w->client, 4, 64);
@@ -192,7 +184,7 @@ START_TEST(a_program_can_read_the_events_itself_and_hand_them_in)
 	verbs = verbs_of(w->client);
 	ck_assert_int_eq(fcntl(verbs->async_fd, F_GETFL) & O_NONBLOCK, 0);
 	fake_async_qp(qp_of(w->client), IBV_EVENT_QP_FATAL);
-	run_a_little(w);
+	world_run_a_little(w);
 	ck_assert(!w->client->down);
 	ck_assert_int_eq(ibv_get_async_event(verbs, &event), 0);
 	ck_assert_int_eq(evrdma_async_event(verbs, &event), 0);

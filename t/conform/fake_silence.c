@@ -169,6 +169,82 @@ START_TEST(a_disconnect_that_is_not_answered_is_an_error_once)
 }
 END_TEST
 
+static bool client_is_closed(struct world *w)
+{
+	return !w->client;
+}
+
+/* By then nothing but the id is left. */
+static void close_unanswered(struct world *w, enum fake_message withheld)
+{
+	unsigned queues;
+
+	world_connect_pair(w);
+	queues = fake_live(FAKE_QP);
+	fake_hold(withheld);
+	evrdma_conn_close(w->client->conn);
+	world_run_a_little(w);
+	ck_assert(!client_is_closed(w));
+	ck_assert_uint_lt(fake_live(FAKE_QP), queues);
+	ck_assert_ptr_nonnull(evrdma_conn_get_cm_id(w->client->conn));
+}
+
+START_TEST(a_close_waits_for_the_peers_answer)
+{
+	static const enum fake_message answers[] = { FAKE_DREQ, FAKE_DREP };
+	struct world *w = world_new();
+
+	w->options.drain_timeout_ms = 20000;
+	close_unanswered(w, answers[_i]);
+	fake_release(answers[_i]);
+	world_run_until(w, client_is_closed, 10000);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_close_that_is_not_answered_takes_no_longer_than_a_drain)
+{
+	struct world *w = world_new();
+
+	w->options.drain_timeout_ms = 1000;
+	close_unanswered(w, FAKE_DREQ);
+	world_run_until(w, client_is_closed, 10000);
+	fake_release(FAKE_DREQ);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_close_waits_for_no_answer_beyond_its_device)
+{
+	struct world *w = world_new();
+
+	w->options.drain_timeout_ms = 20000;
+	close_unanswered(w, FAKE_DREQ);
+	place.remove_device();
+	world_run_until(w, client_is_closed, 10000);
+	fake_release(FAKE_DREQ);
+	world_free(w);
+	place.add_device();
+}
+END_TEST
+
+/* What was given up in order has had its time. */
+START_TEST(a_close_after_a_disconnect_does_not_wait_for_the_answer)
+{
+	struct world *w = world_new();
+
+	w->options.drain_timeout_ms = 20000;
+	world_connect_pair(w);
+	fake_hold(FAKE_DREQ);
+	ck_assert_int_eq(evrdma_conn_disconnect(w->client->conn), 0);
+	world_run_a_little(w);
+	evrdma_conn_close(w->client->conn);
+	world_run_until(w, client_is_closed, 10000);
+	fake_release(FAKE_DREQ);
+	world_free(w);
+}
+END_TEST
+
 START_TEST(a_disconnect_told_twice_and_late_ends_once)
 {
 	struct world *w = world_new();
@@ -437,6 +513,10 @@ TCase *silence_case(void)
 	tcase_add_test(tc, the_deadline_ends_an_accept_that_is_never_confirmed);
 	tcase_add_test(tc, data_that_overtakes_the_confirmation_connects);
 	tcase_add_loop_test(tc, a_disconnect_that_is_not_answered_is_an_error_once, 0, 2);
+	tcase_add_loop_test(tc, a_close_waits_for_the_peers_answer, 0, 2);
+	tcase_add_test(tc, a_close_that_is_not_answered_takes_no_longer_than_a_drain);
+	tcase_add_test(tc, a_close_waits_for_no_answer_beyond_its_device);
+	tcase_add_test(tc, a_close_after_a_disconnect_does_not_wait_for_the_answer);
 	tcase_add_test(tc, the_kernels_own_not_supported_is_the_C_librarys);
 	tcase_add_test(tc, a_join_that_fails_is_told_and_the_endpoint_stays);
 	tcase_add_test(tc, an_address_handle_outlives_its_group_until_the_last_send);

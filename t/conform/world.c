@@ -56,6 +56,14 @@ void world_run_until(struct world *w, bool (*condition)(struct world *), int ms)
 	event_free(ticker);
 }
 
+void world_run_a_little(struct world *w)
+{
+	int turns;
+
+	for (turns = 0; turns < 6; turns++)
+		event_base_loop(w->loop, EVLOOP_NONBLOCK);
+}
+
 /* --- sides ---------------------------------------------------------------------------------- */
 
 static void forget_side(struct side *side)

@@ -85,6 +85,8 @@ void world_close_other(struct world *w);
  * after ms milliseconds of a loop that is not held up.
  */
 void world_run_until(struct world *w, bool (*condition)(struct world *), int ms);
+/* A few turns, for what needs no time. */
+void world_run_a_little(struct world *w);
 
 void world_listen(struct world *w);
 void world_listen_on(struct world *w, const char *ip);

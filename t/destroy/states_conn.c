@@ -182,6 +182,16 @@ static void closing(struct stage *stage)
 	stage_settle(stage);
 }
 
+/* Waits for the answer to its disconnect, which comes when its time is over. */
+static void closing_unanswered(struct stage *stage)
+{
+	up(stage);
+	fake_hold(FAKE_DREP);
+	end_actor(stage->victim);
+	stage_settle(stage);
+	fake_keep(FAKE_DREP);
+}
+
 static void failed(struct stage *stage)
 {
 	new_one(stage);
@@ -289,6 +299,8 @@ const struct state conn_states[] = {
 	{ CONN, "a connection that its peer left", left_by_its_peer },
 	{ CONN, "a connection that its peer left, with work posted", left_while_busy },
 	{ CONN, "a connection that closes", closing },
+	{ CONN, "a connection that closes and is not answered", closing_unanswered,
+		.not_on_iwarp = true },
 	{ CONN, "a connection that failed", failed },
 	{ CONN, "a connection whose device went", removed },
 	{ CONN, "a connection whose device goes", removed_just_now },
