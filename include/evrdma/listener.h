@@ -101,9 +101,10 @@ uint16_t evrdma_listener_get_port(const struct evrdma_listener *listener);
 struct rdma_cm_id *evrdma_listener_get_cm_id(const struct evrdma_listener *listener);
 
 /*
- * Closes: no request comes any more; those that were handed out stay as they are. The CLOSED event
- * comes later, last. Legal in every callback; a second call changes nothing. NULL is fine.
- * Since 0.1.
+ * Closes: no request comes any more; those that were handed out stay as they are, the others are
+ * rejected. On iWARP the kernel drops those that it has not passed on yet: their peers wait for as
+ * long as they are willing to. The CLOSED event comes later, last. Legal in every callback; a
+ * second call changes nothing. NULL is fine. Since 0.1.
  */
 void evrdma_listener_close(struct evrdma_listener *listener);
 
