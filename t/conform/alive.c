@@ -11,14 +11,9 @@ static void keep_open(
 {
 }
 
-static bool client_is_down(struct world *w)
-{
-	return w->client && w->client->down;
-}
-
 static bool both_are_down(struct world *w)
 {
-	return client_is_down(w) && w->server->down;
+	return world_client_is_down(w) && w->server->down;
 }
 
 /* --- idle ----------------------------------------------------------------------------------- */
@@ -30,7 +25,7 @@ START_TEST(an_idle_connection_ends_with_its_timeout)
 	w->on_event = keep_open;
 	w->options.idle_timeout_ms = 150;
 	world_connect_pair(w);
-	world_run_until(w, client_is_down, 20000);
+	world_run_until(w, world_client_is_down, 20000);
 	/* Whoever is first to notice ends both. */
 	ck_assert(w->client->error == ETIMEDOUT || w->server->error == ETIMEDOUT);
 	ck_assert_uint_eq(w->client->received, 0);

@@ -23,11 +23,6 @@ static void keep_open(
 		*refused = error->cm_event == RDMA_CM_EVENT_REJECTED;
 }
 
-static bool client_is_down(struct world *w)
-{
-	return w->client->down;
-}
-
 static bool both_down(struct world *w)
 {
 	return w->client->down && w->server->down;
@@ -89,7 +84,7 @@ START_TEST(reject_delivers_private_data_to_the_connecting_side)
 	w->on_event = keep_open;
 	world_listen(w);
 	world_connect(w);
-	world_run_until(w, client_is_down, 20000);
+	world_run_until(w, world_client_is_down, 20000);
 	ck_assert_int_eq(w->client->error, ECONNREFUSED);
 	ck_assert_int_eq(w->client->step, EVRDMA_STEP_CONNECT);
 	ck_assert(refused);
@@ -108,7 +103,7 @@ START_TEST(private_data_too_long_for_the_request_is_an_error)
 	set_data(w, large, sizeof(large));
 	world_listen(w);
 	world_connect(w);
-	world_run_until(w, client_is_down, 20000);
+	world_run_until(w, world_client_is_down, 20000);
 	ck_assert_int_eq(w->client->error, EINVAL);
 	world_free(w);
 }
@@ -122,7 +117,7 @@ START_TEST(a_port_where_nobody_listens_refuses)
 
 	w->on_event = keep_open;
 	world_connect_to(w, place.ip, 9);
-	world_run_until(w, client_is_down, 20000);
+	world_run_until(w, world_client_is_down, 20000);
 	ck_assert_int_eq(w->client->error, ECONNREFUSED);
 	ck_assert_int_eq(w->client->step, EVRDMA_STEP_CONNECT);
 	ck_assert(!w->client->connected);
@@ -272,7 +267,7 @@ START_TEST(a_closed_connection_ends_its_peer)
 	w->on_event = keep_open;
 	world_connect_pair(w);
 	evrdma_conn_close(w->server->conn);
-	world_run_until(w, client_is_down, 20000);
+	world_run_until(w, world_client_is_down, 20000);
 	ck_assert_int_eq(w->client->error, 0);
 	world_free(w);
 }

@@ -22,11 +22,6 @@ static void keep_open(
 {
 }
 
-static bool client_is_down(struct world *w)
-{
-	return w->client->down;
-}
-
 static bool both_down(struct world *w)
 {
 	return w->client->down && w->server->down;
@@ -50,7 +45,7 @@ START_TEST(an_error_of_its_queue_pair_ends_a_connection)
 	w->on_event = keep_open;
 	world_connect_pair(w);
 	fake_async_qp(qp_of(w->client), fatal[_i].type);
-	world_run_until(w, client_is_down, PATIENCE_MS);
+	world_run_until(w, world_client_is_down, PATIENCE_MS);
 	ck_assert_int_eq(w->client->error, fatal[_i].err);
 	ck_assert_int_eq(w->client->step, EVRDMA_STEP_TRANSFER);
 	world_free(w);
@@ -276,7 +271,7 @@ START_TEST(an_error_of_a_shared_queue_ends_the_connections_on_it)
 		fake_async_srq(qp_of(w->client)->srq, IBV_EVENT_SRQ_ERR);
 	else
 		fake_async_qp(qp_of(w->client), shared_errors[_i].type);
-	world_run_until(w, client_is_down, PATIENCE_MS);
+	world_run_until(w, world_client_is_down, PATIENCE_MS);
 	ck_assert_int_eq(w->client->error, shared_errors[_i].err);
 	ck_assert_int_eq(w->client->step, EVRDMA_STEP_TRANSFER);
 	evrdma_srq_free(srq);

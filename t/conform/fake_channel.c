@@ -207,11 +207,6 @@ END_TEST
 
 /* --- what a flush says of the sends before it ----------------------------------------------- */
 
-static bool client_is_closed(struct world *w)
-{
-	return !w->client;
-}
-
 struct tally {
 	unsigned ok, cancelled;
 };
@@ -238,7 +233,7 @@ START_TEST(a_flushed_send_does_not_speak_for_those_before_it)
 	world_run_a_little(w);
 	ck_assert_uint_eq(fake_step(4), 4);
 	evrdma_conn_close(w->client->conn);
-	world_run_until(w, client_is_closed, 10000);
+	world_run_until(w, world_client_is_closed, 10000);
 	ck_assert_uint_eq(tally.cancelled, 10);
 	ck_assert_uint_eq(tally.ok, 0);
 	world_free(w);
@@ -258,7 +253,7 @@ START_TEST(a_good_completion_speaks_for_those_before_it)
 	world_run_a_little(w);
 	ck_assert_uint_eq(fake_step(16), 16);
 	evrdma_conn_close(w->client->conn);
-	world_run_until(w, client_is_closed, 10000);
+	world_run_until(w, world_client_is_closed, 10000);
 	ck_assert_uint_eq(tally.ok, 16);
 	ck_assert_uint_eq(tally.cancelled, 4);
 	world_free(w);

@@ -16,11 +16,6 @@ static void keep_open(
 {
 }
 
-static bool client_is_down(struct world *w)
-{
-	return w->client->down;
-}
-
 /* --- devices that come and go --------------------------------------------------------------- */
 
 struct visits {
@@ -137,7 +132,7 @@ START_TEST(a_removal_that_both_the_cm_and_the_list_tell_comes_once)
 
 	world_connect_pair(w);
 	place.remove_device();
-	world_run_until(w, client_is_down, PATIENCE_MS);
+	world_run_until(w, world_client_is_down, PATIENCE_MS);
 	ck_assert_int_eq(w->client->error, ENODEV);
 	ck_assert_uint_eq(visits.removed, 1);
 	evrdma_listener_close(w->listener);

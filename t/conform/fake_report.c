@@ -26,11 +26,6 @@ static void keep_open(
 {
 }
 
-static bool client_is_down(struct world *w)
-{
-	return w->client->down;
-}
-
 /* --- of a device ---------------------------------------------------------------------------- */
 
 enum { EVENT_KINDS = EVRDMA_DEVICE_PORT_CHANGED + 1 };
@@ -136,7 +131,7 @@ START_TEST(another_base_reads_when_the_one_that_did_is_closed)
 	world_run_a_little(w);
 	ck_assert_uint_eq(told.of[EVRDMA_DEVICE_PORT_DOWN], 1);
 	fake_async_qp(qp_of(w->client), IBV_EVENT_QP_FATAL);
-	world_run_until(w, client_is_down, PATIENCE_MS);
+	world_run_until(w, world_client_is_down, PATIENCE_MS);
 	ck_assert_int_eq(w->client->error, EIO);
 	world_free(w);
 }
@@ -190,7 +185,7 @@ START_TEST(a_program_can_read_the_events_itself_and_hand_them_in)
 	ck_assert_int_eq(evrdma_async_event(verbs, &event), 0);
 	ibv_ack_async_event(&event);
 	ck_assert(!w->client->down);
-	world_run_until(w, client_is_down, PATIENCE_MS);
+	world_run_until(w, world_client_is_down, PATIENCE_MS);
 	ck_assert_int_eq(w->client->error, EIO);
 	ck_assert_int_eq(evrdma_async_event(NULL, &event), -ENODEV);
 	world_free(w);

@@ -6,11 +6,6 @@
 #include <errno.h>
 #include <rdma/rdma_cma.h>
 
-static bool client_is_down(struct world *w)
-{
-	return w->client && w->client->down;
-}
-
 static bool server_is_down(struct world *w)
 {
 	return w->server && w->server->down;
@@ -73,7 +68,7 @@ START_TEST(the_deadline_ends_a_connect_whose_answer_is_withheld)
 		w->on_request = reject;
 	fake_hold(withheld_answers[_i].withheld);
 	world_connect(w);
-	world_run_until(w, client_is_down, 10000);
+	world_run_until(w, world_client_is_down, 10000);
 	ck_assert_int_eq(w->client->error, ETIMEDOUT);
 	ck_assert_int_eq(w->client->step, withheld_answers[_i].step);
 	fake_release(withheld_answers[_i].withheld);
@@ -88,7 +83,7 @@ START_TEST(the_deadline_ends_a_connect_to_a_silent_host)
 		[FAKE_IB] = "203.0.113.250" };
 
 	world_connect_to(w, ips[fake_place_kind], 9);
-	world_run_until(w, client_is_down, 10000);
+	world_run_until(w, world_client_is_down, 10000);
 	ck_assert_int_eq(w->client->error, ETIMEDOUT);
 	ck_assert_int_eq(w->client->step, EVRDMA_STEP_CONNECT);
 	/* The end of the kernel's own patience, which iWARP waits for. */
@@ -108,7 +103,7 @@ START_TEST(an_address_without_a_device_is_an_error)
 	struct world *w = world_in_a_hurry();
 
 	world_connect_to(w, addresses[_i].ip, 9);
-	world_run_until(w, client_is_down, 10000);
+	world_run_until(w, world_client_is_down, 10000);
 	ck_assert_int_eq(w->client->error, addresses[_i].error);
 	ck_assert_int_eq(w->client->step, EVRDMA_STEP_ADDR);
 	world_free(w);
@@ -159,7 +154,7 @@ START_TEST(a_disconnect_that_is_not_answered_is_an_error_once)
 	world_connect_pair(w);
 	fake_hold(withheld);
 	ck_assert_int_eq(evrdma_conn_disconnect(w->client->conn), 0);
-	world_run_until(w, client_is_down, 10000);
+	world_run_until(w, world_client_is_down, 10000);
 	ck_assert_int_eq(w->client->error, ETIMEDOUT);
 	ck_assert_int_eq(w->client->step, EVRDMA_STEP_DISCONNECT);
 	fake_release(withheld);
@@ -169,61 +164,55 @@ START_TEST(a_disconnect_that_is_not_answered_is_an_error_once)
 }
 END_TEST
 
-static bool client_is_closed(struct world *w)
-{
-	return !w->client;
-}
-
 /* By then nothing but the id is left. */
-static void close_unanswered(struct world *w, enum fake_message withheld)
+static struct world *close_unanswered(enum fake_message withheld, int drain_timeout_ms)
 {
+	struct world *w = world_new();
 	unsigned queues;
 
+	w->options.drain_timeout_ms = drain_timeout_ms;
 	world_connect_pair(w);
 	queues = fake_live(FAKE_QP);
 	fake_hold(withheld);
 	evrdma_conn_close(w->client->conn);
 	world_run_a_little(w);
-	ck_assert(!client_is_closed(w));
+	ck_assert(!world_client_is_closed(w));
 	ck_assert_uint_lt(fake_live(FAKE_QP), queues);
 	ck_assert_ptr_nonnull(evrdma_conn_get_cm_id(w->client->conn));
+	return w;
+}
+
+/* The answer comes then, and is nobody's. */
+static void is_closed_unanswered(struct world *w)
+{
+	world_run_until(w, world_client_is_closed, 10000);
+	fake_release(FAKE_DREQ);
+	world_free(w);
 }
 
 START_TEST(a_close_waits_for_the_peers_answer)
 {
 	static const enum fake_message answers[] = { FAKE_DREQ, FAKE_DREP };
-	struct world *w = world_new();
+	struct world *w = close_unanswered(answers[_i], 20000);
 
-	w->options.drain_timeout_ms = 20000;
-	close_unanswered(w, answers[_i]);
 	fake_release(answers[_i]);
-	world_run_until(w, client_is_closed, 10000);
+	world_run_until(w, world_client_is_closed, 10000);
 	world_free(w);
 }
 END_TEST
 
 START_TEST(a_close_that_is_not_answered_takes_no_longer_than_a_drain)
 {
-	struct world *w = world_new();
-
-	w->options.drain_timeout_ms = 1000;
-	close_unanswered(w, FAKE_DREQ);
-	world_run_until(w, client_is_closed, 10000);
-	fake_release(FAKE_DREQ);
-	world_free(w);
+	is_closed_unanswered(close_unanswered(FAKE_DREQ, 1000));
 }
 END_TEST
 
 START_TEST(a_close_waits_for_no_answer_beyond_its_device)
 {
-	struct world *w = world_new();
+	struct world *w = close_unanswered(FAKE_DREQ, 20000);
 
-	w->options.drain_timeout_ms = 20000;
-	close_unanswered(w, FAKE_DREQ);
 	place.remove_device();
-	world_run_until(w, client_is_closed, 10000);
-	fake_release(FAKE_DREQ);
-	world_free(w);
+	is_closed_unanswered(w);
 	place.add_device();
 }
 END_TEST
@@ -239,9 +228,7 @@ START_TEST(a_close_after_a_disconnect_does_not_wait_for_the_answer)
 	ck_assert_int_eq(evrdma_conn_disconnect(w->client->conn), 0);
 	world_run_a_little(w);
 	evrdma_conn_close(w->client->conn);
-	world_run_until(w, client_is_closed, 10000);
-	fake_release(FAKE_DREQ);
-	world_free(w);
+	is_closed_unanswered(w);
 }
 END_TEST
 
@@ -254,7 +241,7 @@ START_TEST(a_disconnect_told_twice_and_late_ends_once)
 	inject(w->client, RDMA_CM_EVENT_DISCONNECTED, 0);
 	inject(w->client, RDMA_CM_EVENT_DISCONNECTED, -ETIMEDOUT);
 	inject(w->client, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
-	world_run_until(w, client_is_down, 10000);
+	world_run_until(w, world_client_is_down, 10000);
 	ck_assert_int_eq(w->client->error, 0);
 	world_run_until(w, server_is_down, 10000);
 	world_free(w);
@@ -300,7 +287,7 @@ START_TEST(sends_to_a_peer_without_buffers_end_with_the_retries)
 	event_base_loop(w->loop, EVLOOP_NONBLOCK);
 	event_base_loop(w->loop, EVLOOP_NONBLOCK);
 	ck_assert_uint_eq(fake_time_out_work(), 1);
-	world_run_until(w, client_is_down, 10000);
+	world_run_until(w, world_client_is_down, 10000);
 	ck_assert_int_eq(w->client->error, ENOBUFS);
 	ck_assert_int_eq(w->client->step, EVRDMA_STEP_TRANSFER);
 	evrdma_conn_close(w->client->conn);

@@ -104,11 +104,6 @@ static bool client_is_up(struct world *w)
 	return w->client->connected;
 }
 
-static bool client_is_down(struct world *w)
-{
-	return w->client->down;
-}
-
 static bool was_asked(struct world *w)
 {
 	return ((struct names *)w->tag)->asked;
@@ -174,7 +169,7 @@ START_TEST(the_error_of_the_last_address_is_told_once)
 	start_names(w, &names);
 	know_host(&names, "somewhere", ips);
 	connect_by_name(w, AF_UNSPEC, "somewhere");
-	world_run_until(w, client_is_down, 20000);
+	world_run_until(w, world_client_is_down, 20000);
 	ck_assert_int_eq(w->client->error, ECONNREFUSED);
 	ck_assert_int_eq(w->client->step, EVRDMA_STEP_CONNECT);
 	ck_assert_int_eq(names.eai, 0);
@@ -193,7 +188,7 @@ START_TEST(an_unknown_name_is_an_error)
 	start_names(w, &names);
 	start_server(w, &names);
 	connect_by_name(w, AF_INET, "nowhere.invalid");
-	world_run_until(w, client_is_down, 20000);
+	world_run_until(w, world_client_is_down, 20000);
 	ck_assert_uint_gt(names.asked, 0);
 	ck_assert_int_eq(w->client->error, EHOSTUNREACH);
 	ck_assert_int_eq(names.eai, EVUTIL_EAI_NONAME);
@@ -211,7 +206,7 @@ START_TEST(the_deadline_covers_the_name)
 	start_server(w, &names);
 	w->options.connect_timeout_ms = 50;
 	connect_by_name(w, AF_INET, "nowhere.invalid");
-	world_run_until(w, client_is_down, 20000);
+	world_run_until(w, world_client_is_down, 20000);
 	ck_assert_int_eq(w->client->error, ETIMEDOUT);
 	ck_assert_int_eq(w->client->step, EVRDMA_STEP_NAME);
 	end_names(&names);

@@ -34,11 +34,6 @@ static void keep_open(
 {
 }
 
-static bool client_is_down(struct world *w)
-{
-	return w->client && w->client->down;
-}
-
 static bool comes_from(const struct side *side, const char *ip)
 {
 	const struct sockaddr_in *sin =
@@ -89,7 +84,7 @@ START_TEST(no_address_of_a_name_fits_a_source_of_another_family)
 	world_side_new(w, true);
 	ck_assert_int_eq(
 		evrdma_conn_connect_hostname(w->client->conn, evdns, AF_UNSPEC, place.ip, 9), 0);
-	world_run_until(w, client_is_down, 10000);
+	world_run_until(w, world_client_is_down, 10000);
 	ck_assert_int_eq(w->client->error, EAFNOSUPPORT);
 	world_free(w);
 	evdns_base_free(evdns, 0);
@@ -237,7 +232,7 @@ START_TEST(a_source_that_is_not_there_is_an_error)
 	w->options.port_num = found.port_num + bad_sources[_i].port_offset;
 	w->options.gid_index = bad_sources[_i].gid_index;
 	world_connect(w);
-	world_run_until(w, client_is_down, 10000);
+	world_run_until(w, world_client_is_down, 10000);
 	ck_assert_int_eq(w->client->error, bad_sources[_i].error);
 	ck_assert_int_eq(w->client->step, EVRDMA_STEP_ADDR);
 	world_free(w);

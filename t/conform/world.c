@@ -32,7 +32,7 @@ int count_fds(void)
 /* --- the loop ------------------------------------------------------------------------------- */
 
 /* Time is counted in ticks of the loop: while the kernel holds its thread none passes. */
-enum { TICK_US = 10 * 1000, TICKS_PER_S = 100 };
+enum { TICK_MS = 10 };
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
@@ -41,8 +41,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 
 void world_run_until(struct world *w, bool (*condition)(struct world *), int ms)
 {
-	static const struct timeval tick = { 0, TICK_US };
-	int ticks = 0, patience = ms * TICKS_PER_S / 1000;
+	static const struct timeval tick = { 0, TICK_MS * 1000 };
+	int ticks = 0, patience = ms / TICK_MS;
 	struct event *ticker = event_new(w->loop, -1, EV_PERSIST, on_tick, &ticks);
 
 	event_add(ticker, &tick);
@@ -268,6 +268,16 @@ void world_connect_pair(struct world *w)
 bool world_none_live(struct world *w)
 {
 	return !w->live;
+}
+
+bool world_client_is_down(struct world *w)
+{
+	return w->client && w->client->down;
+}
+
+bool world_client_is_closed(struct world *w)
+{
+	return !w->client;
 }
 
 /* --- life ----------------------------------------------------------------------------------- */

@@ -98,6 +98,8 @@ struct side *world_connect_to(struct world *w, const char *ip, uint16_t port);
 /* Listens if nobody does yet, connects, and waits until both sides are up. */
 void world_connect_pair(struct world *w);
 bool world_none_live(struct world *w);
+bool world_client_is_down(struct world *w);
+bool world_client_is_closed(struct world *w);
 
 /* Sends until the queue is full or n are taken; each is of len bytes. */
 void side_send(struct side *side, unsigned n, size_t len);

@@ -182,7 +182,7 @@ static void closing(struct stage *stage)
 	stage_settle(stage);
 }
 
-/* Waits for the answer to its disconnect, which comes when its time is over. */
+/* Waits for the answer to its disconnect until the time for it is over. */
 static void closing_unanswered(struct stage *stage)
 {
 	up(stage);
