@@ -68,6 +68,31 @@ static void on_request(
 	evrdma_pool_free(pool);
 }
 
+/* Of an address whose device was removed: the listener comes back with it, by relisten_ms. */
+static void on_listener_event(struct evrdma_listener *listener, enum evrdma_listener_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	char text[EVRDMA_ERROR_TEXT_MAX];
+
+	if (event == EVRDMA_LISTENER_ERROR)
+		fprintf(stderr, "echo: %s\n", evrdma_error_text(error, text, sizeof(text)));
+	if (event == EVRDMA_LISTENER_LISTENING)
+		printf("echo: listening again\n");
+}
+
+static struct evrdma_listener *listen_on(struct evrdma_base *base, const struct sockaddr *addr)
+{
+	struct evrdma_listener_options options;
+	struct evrdma_listener *listener;
+
+	evrdma_listener_options_init(&options);
+	options.relisten_ms = 1000;
+	listener = evrdma_listener_new(base, addr, &options, on_request, NULL);
+	if (listener)
+		evrdma_listener_set_event_cb(listener, on_listener_event);
+	return listener;
+}
+
 /* What ends the server: a signal, whose event keeps the loop going like any other. */
 struct quit {
 	struct event *signal;
@@ -98,7 +123,7 @@ static int serve(struct event_base *loop, const struct sockaddr *addr)
 	if (!quit.signal || !quit.base)
 		return perror("echo: cannot start"), 1;
 	event_add(quit.signal, NULL);
-	listener = evrdma_listener_new(quit.base, addr, NULL, on_request, NULL);
+	listener = listen_on(quit.base, addr);
 	if (!listener) {
 		perror("echo: cannot listen");
 		evrdma_base_close(quit.base, on_base_closed, &quit);

@@ -110,6 +110,7 @@ static void on_signal(evutil_socket_t fd, short what, void *base)
 
 int main(int argc, char **argv)
 {
+	struct evrdma_listener_options options;
 	struct sockaddr_storage addr;
 	int i, len = sizeof(addr);
 	struct event_base *loop = event_base_new();
@@ -120,7 +121,10 @@ int main(int argc, char **argv)
 	if (argc < 2 || count < 1 || count > MOST_THREADS ||
 		evutil_parse_sockaddr_port(argv[1], (struct sockaddr *)&addr, &len))
 		return fprintf(stderr, "usage: 06-many-threads ADDRESS:PORT [THREADS]\n"), 1;
-	if (!base || !evrdma_listener_new(base, (struct sockaddr *)&addr, NULL, on_request, NULL))
+	evrdma_listener_options_init(&options);
+	options.relisten_ms = 1000; /* when the device was removed, until it is back */
+	if (!base ||
+		!evrdma_listener_new(base, (struct sockaddr *)&addr, &options, on_request, NULL))
 		return perror("cannot listen"), 1;
 	for (i = 0; i < count; i++)
 		if (start(&workers[i]))

@@ -45,7 +45,7 @@ listening() { wait_listener 7471; }
 
 # A receiver is ready when the kernel has its group.
 has_group() { rdma resource show cm_id | grep -q 'ps UDP'; }
-receiving() { wait_until 10 has_group; }
+receiving() { wait_until 60 has_group; }
 
 inside() {
 	. "$top_srcdir/t/guest/lib.sh"
@@ -99,7 +99,7 @@ build() {
 		{ echo "the checkout itself is configured: run make distclean there first" >&2; exit 1; }
 	[ -f "$top/configure" ] || quietly autoreconf -fi "$top"
 	cd "$build"
-	[ -f Makefile ] || quietly "$top/configure"
+	[ -f Makefile ] || quietly "$top/configure" --disable-tests
 	quietly make -j"$(nproc)"
 }
 
@@ -114,11 +114,9 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 build=$top/build-demo
 mkdir -p "$build"
 say "Installing what is missing (nothing, if this is not the first time)"
-"$top/t/setup.sh"
+"$top/t/setup.sh" demo
 say "Building in $build (about a minute the first time)"
 build
 say "Starting the tools where RDMA is: here, or in a guest that takes some seconds to boot, and
   some more, once, to fetch its kernel"
-[ ! -d "$top/build-check/guest-cache" ] ||
-	export EVR_GUEST_CACHE="${EVR_GUEST_CACHE:-$top/build-check/guest-cache}"
 exec env top_srcdir="$top" top_builddir="$build" "$top/t/guest/run" "$top/examples/demo.sh" inside

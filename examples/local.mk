@@ -6,7 +6,8 @@ EVR_EXAMPLES = \
 	examples/03-rdma-write \
 	examples/04-datagram-service \
 	examples/05-datagram-client \
-	examples/06-many-threads
+	examples/06-many-threads \
+	examples/07-reconnect
 noinst_PROGRAMS += $(EVR_EXAMPLES)
 EVR_EXAMPLES_LINK = $(AM_LDFLAGS) -no-install
 EVR_EXAMPLES_LIBS = libevrdma.la $(LIBEVENT_LIBS)
@@ -28,6 +29,9 @@ examples_05_datagram_client_LDADD = $(EVR_EXAMPLES_LIBS)
 examples_06_many_threads_SOURCES = examples/06-many-threads.c
 examples_06_many_threads_LDFLAGS = $(EVR_EXAMPLES_LINK)
 examples_06_many_threads_LDADD = $(EVR_EXAMPLES_LIBS) -lpthread
+examples_07_reconnect_SOURCES = examples/07-reconnect.c
+examples_07_reconnect_LDFLAGS = $(EVR_EXAMPLES_LINK)
+examples_07_reconnect_LDADD = $(EVR_EXAMPLES_LIBS)
 
 # To read, and to begin from.
 exampledir = $(docdir)/examples

@@ -43,6 +43,7 @@ EVR_BUF_ALIASES = \
 	man/evrdma_pool_options_init_sized.3 \
 	man/evrdma_pool_new.3 \
 	man/evrdma_pool_new_with_options.3 \
+	man/evrdma_pool_set_starved_cb.3 \
 	man/evrdma_pool_trim.3 \
 	man/evrdma_pool_free.3 \
 	man/evrdma_pool_get.3 \
@@ -51,7 +52,9 @@ EVR_BUF_ALIASES = \
 	man/evrdma_buf_ref.3 \
 	man/evrdma_buf_unref.3 \
 	man/evrdma_buf_data.3 \
-	man/evrdma_buf_size.3
+	man/evrdma_buf_size.3 \
+	man/evrdma_buf_set_user.3 \
+	man/evrdma_buf_get_user.3
 EVR_CONN_ALIASES = \
 	man/evrdma_conn_options_init.3 \
 	man/evrdma_conn_options_init_sized.3 \
@@ -61,6 +64,8 @@ EVR_CONN_ALIASES = \
 	man/evrdma_conn_connect_hostname.3 \
 	man/evrdma_conn_connect_addrinfo.3 \
 	man/evrdma_conn_accept.3 \
+	man/evrdma_conn_enable.3 \
+	man/evrdma_conn_disable.3 \
 	man/evrdma_conn_recv.3 \
 	man/evrdma_conn_send.3 \
 	man/evrdma_conn_send_space.3 \
@@ -71,6 +76,8 @@ EVR_CONN_ALIASES = \
 	man/evrdma_conn_get_base.3 \
 	man/evrdma_conn_get_local_addr.3 \
 	man/evrdma_conn_get_peer_addr.3 \
+	man/evrdma_addr_text.3 \
+	man/evrdma_conn_get_initiator_depth.3 \
 	man/evrdma_conn_get_private_data.3
 EVR_DGRAM_ALIASES = \
 	man/evrdma_dgram_options_init.3 \
@@ -163,7 +170,10 @@ EVR_SRQ_ALIASES = \
 	man/evrdma_srq_free.3
 EVR_WORK_ALIASES = \
 	man/evrdma_conn_submit.3 \
-	man/evrdma_conn_expose.3
+	man/evrdma_conn_expose.3 \
+	man/evrdma_remote_pack.3 \
+	man/evrdma_remote_unpack.3 \
+	man/evrdma_remote_at.3
 
 EVR_ALIASES = $(EVR_BASE_ALIASES) \
 	$(EVR_BUF_ALIASES) \

@@ -4,15 +4,17 @@
 # EVR_SETUP=no says that everything is there.
 #
 #	t/setup.sh           all of it
+#	t/setup.sh demo      what examples/demo.sh needs
 #	t/setup.sh update    only fetches new package lists
 set -eu
 
-build='gcc make autoconf automake libtool pkg-config libibverbs-dev libevent-dev libnl-3-dev check'
-tests='librdmacm-dev rdmacm-utils ibverbs-providers ibverbs-utils rdma-core iproute2 mandoc valgrind
-	strace g++ shellcheck patch'
+build='gcc make autoconf automake libtool pkg-config libibverbs-dev libevent-dev libnl-3-dev'
+device='ibverbs-providers iproute2'
+tests='check librdmacm-dev rdmacm-utils ibverbs-utils rdma-core mandoc valgrind strace g++ shellcheck
+	patch'
 others='perftest libfabric-bin dapl2-utils librpma0 python3-pyverbs'
-guest='qemu-system-x86 busybox-static cpio kmod xz-utils zstd libelf-dev'
-packages="$build $tests $others $guest"
+guest='qemu-system-x86 busybox-static cpio kmod xz-utils bzip2 zstd libelf-dev'
+kernel='flex bison bc'
 
 die() { echo "setup: $*" >&2; exit 1; }
 
@@ -64,7 +66,14 @@ setup() {
 }
 
 case ${1:-} in
-'') setup ;;
+'')
+	packages="$build $device $tests $others $guest $kernel"
+	setup
+	;;
+demo)
+	packages="$build $device $guest"
+	setup
+	;;
 update) apt_get update ;;
-*) die "usage: t/setup.sh [update]" ;;
+*) die "usage: t/setup.sh [demo|update]" ;;
 esac

@@ -249,6 +249,8 @@ static void dgram_event(struct evrdma_dgram *dgram, enum evrdma_dgram_event even
 	case EVRDMA_DGRAM_CLOSED:
 		node_closed(node);
 		break;
+	case EVRDMA_DGRAM_ADDR_CHANGED:
+		break;
 	}
 }
 

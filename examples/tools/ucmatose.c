@@ -129,6 +129,8 @@ static void conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
 	case EVRDMA_CONN_CLOSED:
 		node_closed(node);
 		break;
+	case EVRDMA_CONN_ADDR_CHANGED:
+		break;
 	}
 }
 

@@ -52,21 +52,34 @@ struct evrdma_base;
 struct evrdma_base_options {
 	size_t size;             /* set by evrdma_base_options_init() */
 	unsigned turn_budget_us; /* 500: microseconds that each kind of work (creating and
-	                            destroying QPs and ids; CM events; posting) may take of one
-	                            turn of the loop; at least one step is made in every turn */
-	unsigned cq_budget;      /* 256: completions taken from one CQ in one turn; at least 1 */
+	                            destroying QPs and ids, and registering memory for them; CM
+	                            events; posting) may take of one turn of the loop; at least one
+	                            step is made in every turn */
+	unsigned cq_budget;      /* 256: what one turn tells of completions, those of all queues
+	                            together and the work that ends with a connection; at least 1 */
 	unsigned cq_entries;     /* 4096: entries of a shared CQ; limited to what the device has */
-	unsigned device_idle_ms; /* 1000: how long an unused device stays open */
+	unsigned device_idle_ms; /* 1000: how long the base keeps what it has on an unused device;
+	                            as long as a listener on an address of it listens, if not 0 */
 	unsigned device_poll_ms; /* 0: off. Otherwise the list of devices is read so often, to learn
 	                            who came and went: evrdma_base_set_device_cb() */
 	int data_priority;       /* -1: as event_assign() left it. Otherwise the priority on the
 	                            event_base, below event_base_get_npriorities(), of completions
-	                            and of what each turn does: posting, connection work */
-	int cm_priority;         /* -1; the same of CM events and asynchronous events */
+	                            and of what each turn does: posting, connection work. Deadlines
+	                            and calls from other threads are never behind it */
+	int cm_priority;         /* -1: not behind data_priority. The same of CM events and
+	                            asynchronous events */
 	unsigned flags;          /* EVRDMA_BASE_OPT_* */
 	uint64_t max_pinned_bytes; /* 0: no limit; bytes of memory registered at once, once for each
 	                              protection domain. What is beyond fails with EDQUOT, as an
 	                              error of the object that needs it or of the call */
+	int comp_vector;         /* -1: the bases of a process take turns. Otherwise the completion
+	                            vector, modulo how many the device has, of all CQs of the base:
+	                            whose interrupt, and with it whose processor, tells of them */
+	unsigned spin_us;        /* 0: off. Otherwise a CQ is polled, once in each turn of the loop,
+	                            until nothing has completed for so many microseconds, at most
+	                            1000000, before the loop may sleep on it: less latency for more
+	                            processor time. Events of a priority below data_priority wait so
+	                            long */
 };
 
 void evrdma_base_options_init_sized(struct evrdma_base_options *options, size_t size);
@@ -163,7 +176,9 @@ typedef void (*evrdma_base_cb)(struct evrdma_base *base, void *arg);
 
 /*
  * Closes everything on the base, then the base. Each object gets its closed event, then cb (which
- * may be NULL) runs, last; then the base is freed, and with it its own channel. The loop must run
+ * may be NULL) runs, last; then the base is freed, and with it its own channel. Peers of
+ * closed connections that have not answered are waited for, a second; more than 32 of them on a
+ * link that is down, until the kernel has given them up, in a minute or more. The loop must run
  * until then: evrdma_base_close(base, NULL, NULL); event_base_dispatch(event_base);
  * Legal in any callback. A second call changes nothing. During evrdma_base_shutdown() it ends the
  * wait, and the callback is the one that was given there. Since 0.1.

@@ -29,14 +29,14 @@ struct evrdma_request;
 struct evrdma_srq;
 
 /*
- * How a connection is made. Fill it with evrdma_conn_options_init(), then change what is to differ.
- * The structure grows at its end only.
+ * How a connection is made. Fill it with evrdma_conn_options_init(), then change what is to differ:
+ * what that has not filled is refused. The structure grows at its end only.
  */
 struct evrdma_conn_options {
 	size_t size;                   /* set by evrdma_conn_options_init() */
 	int connect_timeout_ms;        /* 10000: from the call to ESTABLISHED, names and all */
 	int drain_timeout_ms;          /* 1000: how long a disconnect may take, and how long to wait
-	                                  at the end for flushed work and the peer's answer */
+	                                  at the end for flushed work */
 	int keepalive_ms;              /* 0: off. Otherwise a peer that was not heard of for so
 	                                  long is asked; when it does not answer for as long again,
 	                                  the connection ends with ETIMEDOUT */
@@ -49,9 +49,9 @@ struct evrdma_conn_options {
 	uint32_t recv_depth;           /* 64: receive buffers posted at once */
 	uint32_t low_water;            /* 0: WRITABLE comes when this many sends are free again;
 	                                  0 is a quarter of send_depth */
-	struct evrdma_pool *recv_pool; /* NULL: the caller posts its buffers with
-	                                  evrdma_conn_recv(). Otherwise recv_depth buffers of this
-	                                  pool are kept posted */
+	struct evrdma_pool *recv_pool; /* NULL: nothing can be received but into what the caller
+	                                  posts with evrdma_conn_recv(). Otherwise recv_depth
+	                                  buffers of this pool are kept posted */
 	struct evrdma_srq *srq;        /* NULL; otherwise in place of recv_depth and recv_pool: the
 	                                  buffers are shared with others */
 	struct evrdma_domain *domain;  /* NULL: the one that all without a domain share */
@@ -59,11 +59,16 @@ struct evrdma_conn_options {
 	int tos;                       /* -1: not set; 0 to 255: type of service */
 	int ack_timeout;               /* -1: not set; 0 to 31: 4.096 us * 2^n for the peer's
 	                                  acknowledgement */
-	uint8_t retry_count;           /* 7: sends again when not acknowledged (0 to 7) */
-	uint8_t rnr_retry_count;       /* 7: sends again when the peer has no buffer posted (0 to 7,
-	                                  7 is for ever) */
-	uint8_t responder_resources;   /* 1: RDMA reads of the peer's under way at once */
-	uint8_t initiator_depth;       /* 1: RDMA reads of ours under way at once */
+	uint8_t retry_count;           /* 7: how often either side sends again what is not
+	                                  acknowledged (0 to 7). That of the side that connects
+	                                  counts; with an accept it is not used */
+	uint8_t rnr_retry_count;       /* 7: how often the peer sends again what finds no buffer
+	                                  posted here (0 to 7, 7 is for ever); for what is sent
+	                                  from here the peer's counts. iWARP never does */
+	uint8_t responder_resources;   /* 1: RDMA reads and atomics of the peer's under way at once;
+	                                  0: it may make none */
+	uint8_t initiator_depth;       /* 1: RDMA reads and atomics of ours under way at once;
+	                                  0: none is taken */
 	const struct sockaddr *src;    /* NULL: any; the address to connect from, where the call
 	                                  has none. Of the addresses of a name, those of its family
 	                                  are tried */
@@ -75,6 +80,16 @@ struct evrdma_conn_options {
 	                                  when evrdma_conn_new() is called */
 	size_t private_data_len;       /* 0: at most 56 bytes with a connect over IPv4 and IPv6, 196
 	                                  with an accept; the peer sees it padded with zeroes */
+	int min_rnr_timer_us;          /* 640: how long the peer waits before each time that
+	                                  rnr_retry_count counts, 1 to 655360, rounded up to one of
+	                                  the 32 times that there are: 10, 20, 30, 40, 60, 80, 120
+	                                  and so on. -1: as the CM sets it, 655360. 640 is the next
+	                                  above turn_budget_us of a base, in which a loop that is
+	                                  busy posts buffers again: sooner the peer would send in
+	                                  vain, later it would idle. Not on iWARP */
+	int attempt_timeout_ms;        /* 1000: how long one address may take while others are left
+	                                  to try; twice as long when its turn comes again. 0: until
+	                                  it fails */
 };
 
 void evrdma_conn_options_init_sized(struct evrdma_conn_options *options, size_t size);
@@ -94,7 +109,10 @@ enum evrdma_conn_event {
 	/* After a send gave -EAGAIN: low_water sends are free again. */
 	EVRDMA_CONN_WRITABLE,
 	/* The last callback, after evrdma_conn_close(): the connection is freed when it returns. */
-	EVRDMA_CONN_CLOSED
+	EVRDMA_CONN_CLOSED,
+	/* While it is established: the hardware address under it is another one, as when a bond
+	   fails over. What the peer sends may not arrive any more; to be sure, connect again. */
+	EVRDMA_CONN_ADDR_CHANGED
 };
 
 /*
@@ -111,7 +129,9 @@ struct evrdma_recv {
 	void *data;             /* where the message is in it */
 	size_t len;             /* bytes of message */
 	int err;                /* 0, or why it failed: ECANCELED (the connection ended first),
-	                           EMSGSIZE (the message is larger than the buffer), EIO */
+	                           EMSGSIZE (the message is larger than the buffer), EIO (rxe: that,
+	                           too, as IBV_WC_LOC_QP_OP_ERR); ENOMEM, EDQUOT and what verbs
+	                           report: it could not be registered */
 	int wc_status;          /* enum ibv_wc_status */
 	int has_imm;            /* imm was sent along */
 	uint32_t imm;           /* in host order */
@@ -125,7 +145,9 @@ struct evrdma_recv {
 /*
  * A message came. The library takes its reference back when the callback returns, and posts the
  * buffer again when it came from recv_pool; while a buffer is held another one of the pool takes
- * its place. Failed receives are reported only for buffers given with evrdma_conn_recv().
+ * its place. That is done before what the callback sends leaves, and before more than a quarter of
+ * the queue is told: a peer that finds no buffer waits for min_rnr_timer_us at least. Failed
+ * receives are reported only for buffers given with evrdma_conn_recv().
  */
 typedef void (*evrdma_conn_recv_cb)(
 	struct evrdma_conn *conn, const struct evrdma_recv *recv, void *arg);
@@ -140,8 +162,9 @@ typedef void (*evrdma_conn_send_cb)(struct evrdma_conn *conn, struct evrdma_buf 
 
 /*
  * Makes a connection object; options may be NULL for the defaults and is not kept. Nothing is asked
- * of the kernel yet. Returns NULL and sets errno: EINVAL (a value is out of range, or the pool, the
- * queue or the domain is another base's), ENOMEM, EPIPE (the base is being closed). Since 0.1.
+ * of the kernel yet. Returns NULL and sets errno: EINVAL (a value is out of range, the options were
+ * never initialised, or the pool, the queue or the domain is another base's), ENOMEM, EPIPE (the
+ * base is being closed). Since 0.1.
  */
 struct evrdma_conn *evrdma_conn_new(
 	struct evrdma_base *base, const struct evrdma_conn_options *options);
@@ -163,7 +186,8 @@ int evrdma_conn_connect(
 /*
  * The same by name, through the caller's evdns_base, which must live until CONNECTED or ERROR.
  * family is AF_UNSPEC, AF_INET or AF_INET6; port is in host order. The addresses are tried in turn
- * until one connects; the last one's error is reported. A name that is an address asks nobody.
+ * until one connects, each for attempt_timeout_ms; the last one's error is reported. A name that is
+ * an address asks nobody.
  * Returns as above, and -ENOMEM. Since 0.1.
  */
 int evrdma_conn_connect_hostname(struct evrdma_conn *conn, struct evdns_base *evdns, int family,
@@ -179,7 +203,8 @@ int evrdma_conn_connect_addrinfo(struct evrdma_conn *conn, const struct rdma_add
 
 /*
  * Accepts a request. conn is new, and on the base that the request is on. The request is gone when
- * 0 is returned. Ends in CONNECTED or ERROR, as a connect does.
+ * 0 is returned. Ends in CONNECTED or ERROR, as a connect does; ECONNRESET at EVRDMA_STEP_ACCEPT is
+ * a peer that gave up while its request waited.
  * Returns 0, -EALREADY, -EISCONN, -EPIPE, -EINVAL (it is a request for datagrams), -EXDEV when the
  * request is on another base, or -ETIMEDOUT when it is late (evrdma_listener_request_cb).
  * Since 0.1.
@@ -187,10 +212,32 @@ int evrdma_conn_connect_addrinfo(struct evrdma_conn *conn, const struct rdma_add
 int evrdma_conn_accept(struct evrdma_conn *conn, struct evrdma_request *request);
 
 /*
+ * Disables reading, as bufferevent_disable() does, and enables it again; it is enabled at first.
+ * While it is disabled no message is told, and no buffer is posted in place of one that was filled,
+ * nor one that is given with evrdma_conn_recv(). What the peer sends meanwhile fills the buffers
+ * that are posted, recv_depth at most; then the peer waits, as its rnr_retry_count says. On iWARP
+ * nobody can wait: the connection breaks. What came is kept, with its buffers, and told in order
+ * from the loop when reading is enabled, before anything newer. With an srq each message keeps one
+ * of its pool's buffers while others are posted for the rest: nothing stops that peer but the
+ * pool's limit, which then holds up all on the queue.
+ *
+ * All else goes on: sends, WRITABLE, timeouts, CONNECTED, and the end, DISCONNECTED or ERROR, which
+ * is told at once; what came before it waits, and can be enabled until the connection is closed.
+ * Closing ends that: what was kept is told no more, but buffers that were given with
+ * evrdma_conn_recv() come back with ECANCELED, before CLOSED.
+ *
+ * Both return 0, also when nothing changes, and -ENOTCONN after close; disable -ENOMEM too, and has
+ * changed nothing then. Since 0.1.
+ */
+int evrdma_conn_enable(struct evrdma_conn *conn);
+int evrdma_conn_disable(struct evrdma_conn *conn);
+
+/*
  * Posts a buffer to receive into. Legal from the start; posted before the connection is there, it
- * is ready before the peer can send. Its result comes to recv_cb, exactly once.
- * Returns 0; -EAGAIN when recv_depth buffers are posted; -EINVAL with a recv_pool or srq; -ENOTCONN
- * when the connection has ended. Since 0.1.
+ * is ready before the peer can send. Its result comes to recv_cb, exactly once; also when it cannot
+ * be registered, which before the connection is there ends that.
+ * Returns 0; -EAGAIN when recv_depth buffers are posted, or filled and not told yet; -EINVAL with a
+ * recv_pool or srq; -ENOTCONN when the connection has ended. Since 0.1.
  */
 int evrdma_conn_recv(struct evrdma_conn *conn, struct evrdma_buf *buf);
 
@@ -205,18 +252,22 @@ int evrdma_conn_recv(struct evrdma_conn *conn, struct evrdma_buf *buf);
 int evrdma_conn_send(struct evrdma_conn *conn, struct evrdma_buf *buf, size_t len,
 	evrdma_conn_send_cb cb, void *arg);
 
-/* Work is over, exactly once for each that was taken; error as for a send. */
+/*
+ * Work is over, exactly once for each that was taken, in the order of the calls; a read or an
+ * atomic when its data is there. error as for a send.
+ */
 typedef void (*evrdma_conn_work_cb)(
 	struct evrdma_conn *conn, const struct evrdma_error *error, void *arg);
 
 /*
  * Asks for any work; sends are one kind of it, in one order with the others. The device carries it
  * out in that order too, but that what follows a read may overtake it (EVRDMA_WORK_OPT_FENCE). cb
- * may be NULL. A read or an atomic needs initiator_depth here and responder_resources at the peer;
- * what the peer's memory does not allow ends the connection, with EACCES.
+ * may be NULL. What the peer's memory does not allow ends the connection, with EACCES.
  * Returns as evrdma_conn_send() does, and -EINVAL (what the operation does not take, more segments
- * than send_segs, one that is not inside its buffer), -EMSGSIZE (more than inline_bytes),
- * -EOPNOTSUPP (the device has no such work), -ENOMEM (memory could not be registered), -EDQUOT (nor
+ * than send_segs or, of a read, than the device reads into, one that is not inside its buffer),
+ * -EMSGSIZE (more than inline_bytes),
+ * -EOPNOTSUPP (the device has no such work; or a read or an atomic, and none was agreed on with the
+ * peer: evrdma_conn_get_initiator_depth()), -ENOMEM (memory could not be registered), -EDQUOT (nor
  * may it, by max_pinned_bytes of the base). Since 0.1.
  */
 int evrdma_conn_submit(struct evrdma_conn *conn, const struct evrdma_work *work,
@@ -231,13 +282,22 @@ int evrdma_conn_submit(struct evrdma_conn *conn, const struct evrdma_work *work,
 int evrdma_conn_expose(
 	struct evrdma_conn *conn, struct evrdma_buf *buf, struct evrdma_remote *remote);
 
+/*
+ * How many reads and atomics of ours may be under way at once, as it was agreed on: initiator_depth
+ * of our options, or less when the peer's responder_resources are fewer. 0: none is taken. Known
+ * from CONNECTED on, before that 0. An iWARP device may not tell that the peer has fewer.
+ * Since 0.1.
+ */
+unsigned evrdma_conn_get_initiator_depth(const struct evrdma_conn *conn);
+
 /* How many more sends are taken now. Since 0.1. */
 uint32_t evrdma_conn_send_space(const struct evrdma_conn *conn);
 
 /*
  * Ends an established connection in an orderly way: no send is taken any more, those that were are
  * waited for, then the peer is told. DISCONNECTED follows when it has answered, or ERROR with
- * ETIMEDOUT when all that takes longer than drain_timeout_ms. To end it at once, close.
+ * ETIMEDOUT when all that takes longer than drain_timeout_ms: at EVRDMA_STEP_DELIVER while a send
+ * is not done, at EVRDMA_STEP_DISCONNECT when only the answer is missing. To end it at once, close.
  * Returns 0, or -ENOTCONN. Since 0.1.
  */
 int evrdma_conn_disconnect(struct evrdma_conn *conn);
@@ -253,11 +313,12 @@ int evrdma_conn_migrate(struct evrdma_conn *conn, struct evrdma_base *base);
 /*
  * Closes: what is under way is cancelled, the kernel's objects are destroyed in later turns of the
  * loop, and then the CLOSED event comes, last, with the callbacks that are set. The peer of an
- * established connection is told; on InfiniBand and RoCE CLOSED comes when it has answered, after
- * drain_timeout_ms at most, but the answer to evrdma_conn_disconnect() is not waited for again. On
- * iWARP a connect or accept has to be answered before its connection can be destroyed: the loop
- * goes on meanwhile, but CLOSED may take as long as the kernel waits for a silent peer, 10 seconds
- * with siw. Legal in every callback and state; a second call changes nothing. NULL is fine.
+ * established connection is told; on InfiniBand and RoCE its answer is not waited for, but the id
+ * stays with the kernel until it came or the kernel gives up, for a minute or so, or a second after
+ * the base was closed, but for more than 32 of them on a link that is down. On iWARP a connect or
+ * accept has to be answered before its connection can be destroyed: the loop goes on meanwhile, but
+ * CLOSED may take as long as the kernel waits for a silent peer, 10 seconds with siw. Legal in
+ * every callback and state; a second call changes nothing. NULL is fine.
  * Since 0.1.
  */
 void evrdma_conn_close(struct evrdma_conn *conn);
@@ -274,6 +335,16 @@ struct evrdma_base *evrdma_conn_get_base(const struct evrdma_conn *conn);
 /* The addresses, AF_UNSPEC while they are not known. They live as long as the object. Since 0.1. */
 const struct sockaddr *evrdma_conn_get_local_addr(const struct evrdma_conn *conn);
 const struct sockaddr *evrdma_conn_get_peer_addr(const struct evrdma_conn *conn);
+
+/* The longest text of an address, with its end. */
+#define EVRDMA_ADDR_TEXT_MAX 72
+
+/*
+ * An address as text, for people: "10.0.0.1:4711", "[fe80::1%2]:4711", "gid fe80::1", or "-" for
+ * NULL and for one that is not known. At most size bytes, which must not be 0, with their end; all
+ * of it fits into EVRDMA_ADDR_TEXT_MAX. Returns text. Any thread. Since 0.1.
+ */
+const char *evrdma_addr_text(const struct sockaddr *addr, char *text, size_t size);
 
 /*
  * What the peer sent along with its accept, its connect, or its reject: NULL and 0 when there was

@@ -43,6 +43,7 @@ struct evrdma_dgram_options {
 	struct evrdma_domain *domain;  /* NULL: the one that all without a domain share */
 	int port_space;                /* RDMA_PS_UDP (0x0111), or RDMA_PS_IPOIB (0x0002) */
 	unsigned flags;                /* EVRDMA_DGRAM_OPT_* */
+	int join_timeout_ms;           /* 10000: of each group, from its join to JOINED */
 };
 
 void evrdma_dgram_options_init_sized(struct evrdma_dgram_options *options, size_t size);
@@ -60,7 +61,10 @@ enum evrdma_dgram_event {
 	/* After a send gave -EAGAIN: low_water sends are free again. */
 	EVRDMA_DGRAM_WRITABLE,
 	/* The last callback, after evrdma_dgram_close(): freed when it returns. */
-	EVRDMA_DGRAM_CLOSED
+	EVRDMA_DGRAM_CLOSED,
+	/* The hardware address under it is another one, as when a bond fails over. Peers may have
+	   to look for it again. */
+	EVRDMA_DGRAM_ADDR_CHANGED
 };
 
 /* error is NULL but for EVRDMA_DGRAM_ERROR, and lives until the callback returns. */
@@ -131,7 +135,8 @@ int evrdma_dgram_reply(struct evrdma_dgram *dgram, const struct evrdma_recv *rec
 
 /*
  * The address that a datagram came from, without a port: IPv4 or IPv6, on InfiniBand AF_IB. It is
- * what the datagram says, and nobody has checked it. 0, or -ENODATA when it says none. Since 0.1.
+ * what the datagram says, and nobody has checked it. 0, or -ENODATA when it has no header, or one
+ * that is of neither. Since 0.1.
  */
 int evrdma_dgram_get_sender(const struct evrdma_dgram *dgram, const struct evrdma_recv *recv,
 	struct sockaddr_storage *addr);

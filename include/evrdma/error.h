@@ -21,7 +21,9 @@ enum evrdma_step {
 	EVRDMA_STEP_JOIN,       /* joining a multicast group, or being a member of it */
 	EVRDMA_STEP_TRANSFER,   /* sending or receiving on an established connection */
 	EVRDMA_STEP_DISCONNECT, /* disconnecting */
-	EVRDMA_STEP_REMOVAL     /* the device was removed */
+	EVRDMA_STEP_REMOVAL,    /* the device was removed */
+	EVRDMA_STEP_DELIVER,    /* waiting for the last sends, before the disconnect */
+	EVRDMA_STEP_CHANNEL     /* reading the event channel of the base */
 };
 
 /*
@@ -44,7 +46,8 @@ struct evrdma_error {
 /*
  * Writes one line about the error, without a newline, into buf of size bytes, and returns buf. It
  * names the limit or the permission of this process that is the likely cause, when there is one: of
- * locked memory, of open files, on the devices. The text is cut to fit. Any thread. Since 0.1.
+ * locked memory, of open files, on the devices; or what can be done about it. The text is cut to
+ * fit. Any thread. Since 0.1.
  */
 const char *evrdma_error_text(const struct evrdma_error *error, char *buf, size_t size);
 

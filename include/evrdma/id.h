@@ -58,7 +58,8 @@ struct evrdma_id *evrdma_id_adopt(
 /*
  * Calls that answer at once: 0 or the kernel's error as -errno. What they do is what
  * rdma_bind_addr(), rdma_listen(), rdma_reject(), rdma_leave_multicast() and rdma_migrate_id() do.
- * Since 0.1.
+ * But -EINVAL for a reject of what this side asked of its peer by connect or accept, as long as
+ * that is not answered: the kernel would then hold the end of the id for a minute. Since 0.1.
  */
 int evrdma_id_bind(struct evrdma_id *id, const struct sockaddr *addr);
 int evrdma_id_listen(struct evrdma_id *id, int backlog);
@@ -72,8 +73,8 @@ int evrdma_id_migrate(struct evrdma_id *id, struct evrdma_base *base);
  * as for rdma_connect().
  * An accept of a datagram id is over when the kernel has taken it.
  * Return 0, or -errno when it did not begin: -EBUSY (one is under way; or a disconnect on iWARP
- * before the connect or accept was answered, where the kernel would wait), -EINVAL, the kernel's
- * error. Since 0.1.
+ * before the connect or accept was answered, where the kernel would wait), -EINVAL (also an accept
+ * while a connect or accept is not answered, even if it timed out), the kernel's error. Since 0.1.
  */
 int evrdma_id_resolve_addr(struct evrdma_id *id, const struct sockaddr *src,
 	const struct sockaddr *dst, int timeout_ms, evrdma_id_done_cb cb, void *arg);

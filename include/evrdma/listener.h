@@ -32,15 +32,17 @@ struct evrdma_listener_options {
 	int ack_timeout; /* -1: not set; 0 to 31, for the connections that come of it */
 	unsigned max_connections;        /* 0: no limit; connections at once that come of it, with
 	                                    the requests that nobody has answered */
-	unsigned max_pending;            /* 0: no limit; requests at once that nobody has answered,
-	                                    handed out or waiting */
+	unsigned max_pending;            /* 8192; 0: no limit; requests at once that nobody has
+	                                    answered, handed out or waiting */
 	unsigned max_pending_per_source; /* 0: no limit; those of one peer's address */
-	int request_timeout_ms;          /* 0: off. Otherwise a request that is not answered for so
-	                                    long is rejected */
+	int request_timeout_ms;          /* 120000; 0: off. Otherwise a request that is not
+	                                    answered for so long is rejected */
 	struct evrdma_domain *domain;    /* NULL; otherwise for connections that are made of its
 	                                    requests on its base and have no domain */
 	struct evrdma_srq *srq;          /* NULL; the same for those that have neither srq nor
 	                                    recv_pool, and no buffer posted */
+	int relisten_ms;                 /* 0: off. Otherwise, once the device of its address was
+	                                    removed, it is tried so often to listen there again */
 };
 
 void evrdma_listener_options_init_sized(struct evrdma_listener_options *options, size_t size);
@@ -59,13 +61,16 @@ typedef void (*evrdma_listener_request_cb)(
 	struct evrdma_listener *listener, struct evrdma_request *request, void *arg);
 
 enum evrdma_listener_event {
-	/* It cannot go on: the device of its address was removed (ENODEV). Close it. */
+	/* It cannot go on: the device of its address was removed (ENODEV). Close it, unless it has
+	   relisten_ms: then wait for LISTENING. Requests that wait are rejected. */
 	EVRDMA_LISTENER_ERROR,
 	/* A request was refused, because one of the limits is reached; evrdma_listener_get_stats()
 	   has which, and how often. Comes again only after a request was let in. */
 	EVRDMA_LISTENER_LIMITED,
 	/* The last callback, after evrdma_listener_close(): freed when it returns. */
-	EVRDMA_LISTENER_CLOSED
+	EVRDMA_LISTENER_CLOSED,
+	/* With relisten_ms, after ERROR: it listens again, at the same address and port. */
+	EVRDMA_LISTENER_LISTENING
 };
 
 /* error is NULL but for EVRDMA_LISTENER_ERROR, and lives until the callback returns. */
@@ -97,7 +102,8 @@ void evrdma_listener_disable(struct evrdma_listener *listener);
 /* The port it listens on, in host order. Since 0.1. */
 uint16_t evrdma_listener_get_port(const struct evrdma_listener *listener);
 
-/* The id underneath, NULL after the end. It stays the library's. Since 0.1. */
+/* The id underneath, NULL after the end, and between ERROR and LISTENING. It stays the library's.
+ * Since 0.1. */
 struct rdma_cm_id *evrdma_listener_get_cm_id(const struct evrdma_listener *listener);
 
 /*

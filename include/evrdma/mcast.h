@@ -39,9 +39,11 @@ typedef void (*evrdma_mcast_event_cb)(struct evrdma_mcast *group, enum evrdma_mc
  * zero address asks for an assigned group, where the fabric has them. flags are
  * EVRDMA_MCAST_OPT_*. Ends in JOINED or ERROR:
  *   EINVAL      the kernel does not take this address here (off InfiniBand: assigned groups, MGIDs)
+ *   ETIMEDOUT   nobody answered within join_timeout_ms of the endpoint
  *   EOPNOTSUPP  the device cannot join this kind of group (the kernel's ENOTSUPP, 524, included)
- * Returns NULL and sets errno: ENOTCONN (the endpoint is not READY), EAFNOSUPPORT, EINVAL (unknown
- * flag), ENOMEM. Since 0.1.
+ * Returns NULL and sets errno: ENOTCONN (the endpoint is not READY), EADDRINUSE (it has a
+ * membership with this address, which is not closed), EAFNOSUPPORT, EINVAL (unknown flag), ENOMEM.
+ * Since 0.1.
  */
 struct evrdma_mcast *evrdma_mcast_join(struct evrdma_dgram *dgram, const struct sockaddr *addr,
 	unsigned flags, evrdma_mcast_event_cb cb, void *arg);

@@ -32,7 +32,7 @@ struct evrdma_traffic_stats {
 	uint64_t work_done;         /* of all four, what is complete */
 	uint64_t work_failed;       /* what failed */
 	uint64_t work_cancelled;    /* what ended with ECANCELED */
-	uint64_t messages_received; /* messages told, immediate data after a write included */
+	uint64_t messages_received; /* messages that came, immediate data after a write included */
 	uint64_t bytes_received;    /* bytes of those messages, without a datagram's header */
 	uint64_t receive_errors;    /* receives that failed, but those that were cancelled */
 	uint64_t send_chains;       /* calls that gave work to the device */
@@ -42,6 +42,12 @@ struct evrdma_traffic_stats {
 	uint64_t writables;         /* WRITABLE events told */
 	uint64_t rnr_errors;        /* connections broken because the peer had no buffer */
 	uint64_t retry_errors;      /* connections broken because the peer did not acknowledge */
+	uint64_t receive_queue_empty; /* times that all buffers posted here were used before the
+	                                 library had told of them: if the peer sent more, it had
+	                                 to wait, or its datagrams are lost. Of an SRQ: in the
+	                                 base's only */
+	uint64_t receives_waiting;  /* now: receives that came while reading was disabled, and wait
+	                               to be told */
 };
 
 struct evrdma_base_stats {
@@ -71,6 +77,8 @@ struct evrdma_base_stats {
 	uint64_t bytes_pinned_max;      /* the most that were at once */
 	uint64_t quota_errors;          /* registrations refused by max_pinned_bytes */
 	uint64_t address_handles;       /* now: in the caches of endpoints, used or not */
+	uint64_t ids_lingering;         /* now: ids of closed connections whose peers have not
+	                                   answered */
 };
 
 struct evrdma_listener_stats {

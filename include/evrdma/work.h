@@ -24,6 +24,21 @@ struct evrdma_remote {
 	uint32_t key;
 };
 
+/* Of a packed struct evrdma_remote: addr in the first 8, key in the last 4, both big endian. */
+#define EVRDMA_REMOTE_PACKED_BYTES 12
+
+/*
+ * Makes it bytes of a message, whatever the two machines are, and back. packed has room for
+ * EVRDMA_REMOTE_PACKED_BYTES and any alignment. Any bytes unpack to something: it is the peer's
+ * device that tells whether the key is one of its own. Any thread. Since 0.1.
+ */
+void evrdma_remote_pack(const struct evrdma_remote *remote, void *packed);
+void evrdma_remote_unpack(struct evrdma_remote *remote, const void *packed);
+
+/* The same memory from offset bytes on; what is outside of it the peer's device refuses. Any
+ * thread. Since 0.1. */
+struct evrdma_remote evrdma_remote_at(const struct evrdma_remote *remote, uint64_t offset);
+
 enum evrdma_op {
 	EVRDMA_OP_SEND,         /* the segments arrive as one message */
 	EVRDMA_OP_WRITE,        /* the segments are written to remote, one after the other */

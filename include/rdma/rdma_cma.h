@@ -119,8 +119,8 @@ struct rdma_event_channel {
 /*
  * Read it freely; set only context, and the completion and receive queues where a program brings
  * its own before rdma_create_qp(). verbs and pd belong to the library: an id holds them from the
- * moment it has a device until it is destroyed. A device on which the process has no id, protection
- * domain, completion queue or completion channel left is closed.
+ * moment it has a device until it is destroyed. The device stays open after that; one that was
+ * removed is closed when the process has nothing on it any more.
  */
 struct rdma_cm_id {
 	struct ibv_context *verbs; /* NULL while the id has no device */
@@ -334,9 +334,9 @@ void rdma_destroy_qp(struct rdma_cm_id *id);
  * request may take minutes. conn_param NULL: the device's depths, 7 retries. Private data is
  * copied; it may have 56 bytes on RC (92 with AF_IB addresses), 180 on UD, 255 on iWARP. Waits on a
  * synchronous id. On one of rdma_create_ep() with ai_connect, that goes before the private data and
- * counts towards its length. Fails with: EINVAL (no route yet, neither queue pair nor parameters, a
- * depth above the device's, too much data), and on a synchronous id ECONNRESET (the peer
- * disconnected at once).
+ * counts towards its length. Fails with: EINVAL (no route yet, too much data, in
+ * RDMA_PS_TCP neither queue pair nor parameters or a depth above the device's), and on a
+ * synchronous id ECONNRESET (the peer disconnected at once).
  */
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param);
 
@@ -501,10 +501,10 @@ int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
  * the service is, and ai_dst_canonname its name. It fails only when no port found anything.
  *
  * The result is the caller's until rdma_freeaddrinfo(). Returns 0; -1 and errno: EINVAL (nothing to
- * look up; with RAI_SA also node, RAI_DNS or RAI_PASSIVE, or a name of more than 63 characters),
- * ENODEV (no RDMA device), ENOMEM, and for RAI_SA: EOPNOTSUPP (no active InfiniBand port), ENOSYS
- * (the kernel cannot), ENOENT (no such service), ETIMEDOUT; else an error of getaddrinfo(3), for
- * gai_strerror(3), with errno as rdma_resolve_addrinfo() has it.
+ * look up; with RAI_SA also RAI_PASSIVE, no service, or a name of more than 63 characters), ENODEV
+ * (no RDMA device), ENOMEM, and for RAI_SA: EOPNOTSUPP (no active InfiniBand port; or node, or
+ * RAI_DNS), ENOSYS (the kernel cannot), ENOENT (no such service), ETIMEDOUT; else an error of
+ * getaddrinfo(3), for gai_strerror(3), with errno as rdma_resolve_addrinfo() has it.
  */
 int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
 	struct rdma_addrinfo **res);

@@ -165,7 +165,9 @@ int evr_cm_asks_sa(const char *node, const char *service, const struct rdma_addr
 {
 	if (!hints || !(hints->ai_flags & RAI_SA))
 		return 0;
-	return node || !service || hints->ai_flags & (RAI_DNS | RAI_PASSIVE) ? -EINVAL : 1;
+	if (node || hints->ai_flags & RAI_DNS)
+		return -EOPNOTSUPP;
+	return !service || hints->ai_flags & RAI_PASSIVE ? -EINVAL : 1;
 }
 
 int evr_cm_look_up(const char *node, const char *service, const struct rdma_addrinfo *hints,

@@ -11,7 +11,6 @@
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool ready;
 static char device_path[128];
-static atomic_uint num_channels;
 
 int evr_cm_result(int ret)
 {
@@ -24,12 +23,10 @@ int evr_cm_result(int ret)
 static int check_devices(void)
 {
 	struct ibv_device **list;
-	int num = 0;
+	int num, ret = evr_cm_list_devices(&list, &num);
 
-	errno = 0;
-	list = ibv_get_device_list(&num);
-	if (!list)
-		return errno == ENOMEM ? -ENOMEM : -ENODEV;
+	if (ret)
+		return ret;
 	ibv_free_device_list(list);
 	return num ? 0 : -ENODEV;
 }
@@ -81,14 +78,8 @@ int evr_cm_channel_new(struct rdma_event_channel **channel)
 		free(ch);
 		return ret;
 	}
-	atomic_fetch_add(&num_channels, 1);
 	*channel = ch;
 	return 0;
-}
-
-unsigned evr_cm_num_channels(void)
-{
-	return atomic_load(&num_channels);
 }
 
 void evr_cm_channel_free(struct rdma_event_channel *channel)
@@ -97,10 +88,7 @@ void evr_cm_channel_free(struct rdma_event_channel *channel)
 		return;
 	evr_sys->close(channel->fd);
 	free(channel);
-	if (atomic_fetch_sub(&num_channels, 1) == 1)
-		evr_cm_device_close_unused();
-	else
-		evr_cm_device_sweep();
+	evr_cm_device_sweep();
 }
 
 struct rdma_event_channel *rdma_create_event_channel(void)

@@ -26,10 +26,7 @@ struct evr_cm_device {
 	uint32_t driver_id;
 	bool can_close;	     /* else the kernel cannot tell what is in use: it stays open */
 	atomic_bool removed; /* the kernel took the device away: for no new id */
-	atomic_bool lent;    /* the caller may go on with the bare context */
 	atomic_uint refs;
-	_Atomic uint64_t idle_since_us; /* when a reference was given back last */
-	atomic_uint returns;		/* how often in a row it was used again soon after */
 	uint8_t max_responder_resources;
 	uint8_t max_initiator_depth;
 };
@@ -61,7 +58,6 @@ struct evr_cm_id {
 	bool sync;
 	bool gone;    /* in the kernel: its handle may be another's by now */
 	bool passive; /* came with a request: what its connection takes is settled */
-	bool used;    /* for more than to find the device of an address */
 	/* The answer to CONNECT could not be served: what the kernel says next is not told. */
 	bool response_failed;
 	uint8_t responder_resources;
@@ -128,39 +124,37 @@ static inline int evr_cm_verbs_error(void)
 	return errno ? -errno : -EIO;
 }
 
+/* Verbs return a positive errno, or -1 with errno from old providers. */
+static inline int evr_cm_verbs_result(int ret)
+{
+	return ret < 0 ? -errno : -ret;
+}
+
 /* The boundary: 0 or -errno inside, 0 or -1 and errno outside. */
 int evr_cm_result(int ret);
 
 /* channel: -ENODEV without a device. */
 int evr_cm_init(void);
 int evr_cm_channel_new(struct rdma_event_channel **channel);
-unsigned evr_cm_num_channels(void);
 void evr_cm_channel_free(struct rdma_event_channel *channel);
+
+/* devlist: as ibv_get_device_list(3), to be freed as such; -errno without a list. */
+int evr_cm_list_devices(struct ibv_device ***list, int *num);
 
 /* device */
 int evr_cm_device_get(const struct evr_device_key *key, struct evr_cm_device **dev);
-/* Closes the device with its last reference, unless the caller still has objects on it. */
+/* Closes the device with its last reference if it was removed and nothing is on it. */
 void evr_cm_device_put(struct evr_cm_device *dev);
-/* The caller may go on with the bare context: it stays open until the device is removed. */
-void evr_cm_device_lend(struct evr_cm_device *dev);
-/* Closes what can be closed, after whoever else is at it. */
-void evr_cm_device_close_unused(void);
 /*
- * Closes devices that were left open for such objects, if these are gone. Never waits for another
- * thread, and costs nothing while every open device has ids.
+ * Once a second looks for devices that were removed while no id was on them, or that had something
+ * of the caller's then, and closes them. Never waits for another thread, and costs nothing while
+ * every open device has ids.
  */
 void evr_cm_device_sweep(void);
 /* For rdma_free_devices(). left_out: why a device could not be opened and is not in the list. */
 int evr_cm_device_get_all(struct ibv_context ***list, int *opened, int *left_out);
 /* The XRC domain that the ids on the device share, so that all their SRQs are in one. */
 int evr_cm_device_xrcd(struct evr_cm_device *dev, struct ibv_xrcd **xrcd);
-
-/* reuse: whether a device that is left will soon be used again. */
-void evr_cm_reuse_recall(struct evr_cm_device *dev);
-void evr_cm_reuse_remember(const struct evr_cm_device *dev);
-void evr_cm_reuse_begin(struct evr_cm_device *dev);
-void evr_cm_reuse_end(struct evr_cm_device *dev);
-bool evr_cm_reuse_expected(const struct evr_cm_device *dev);
 
 /* id: new ones are in the event map, and on the kernel's side once the handle is set. */
 int evr_cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
@@ -185,7 +179,7 @@ int evr_cm_addr_query_gid(struct evr_cm_id *id);
 /* route */
 int evr_cm_route_query(struct evr_cm_id *id);
 
-/* addrinfo: 1 if the hints say so, -EINVAL if that does not fit the rest. */
+/* addrinfo: 1 if the hints say so, -EINVAL or -EOPNOTSUPP if that does not fit the rest. */
 int evr_cm_asks_sa(const char *node, const char *service, const struct rdma_addrinfo *hints);
 /* Of getaddrinfo(3) otherwise. 0 or -errno; *eai is what getaddrinfo(3) failed with, or 0. */
 int evr_cm_look_up(const char *node, const char *service, const struct rdma_addrinfo *hints,
@@ -225,10 +219,13 @@ int evr_cm_qp_error(struct evr_cm_id *id);
 int evr_cm_qp_drain(struct evr_cm_id *id);
 void evr_cm_ah_from_kern(struct ibv_ah_attr *to, const struct ib_uverbs_ah_attr *from);
 
-/* ece */
+/* ece: for a new queue pair before INIT, and on the connecting side when the answer arrives. */
 int evr_cm_ece_of_new_qp(struct evr_cm_id *id, struct ibv_qp *qp);
-int evr_cm_ece_answer(struct evr_cm_id *id);
+int evr_cm_ece_of_answer(struct evr_cm_id *id);
+/* After it moved, which settles what the two sides have. */
 int evr_cm_ece_refresh(struct evr_cm_id *id, struct ibv_qp *qp);
+/* For the peer of a request: under the vendor that it named itself, if any. */
+struct evr_ucma_ece evr_cm_ece_to_answer(const struct evr_cm_id *id);
 
 /* connect: serves a CONNECT_RESPONSE for an id with a queue pair. */
 int evr_cm_connect_finish(struct evr_cm_id *id);
@@ -250,8 +247,11 @@ void evr_cm_event_hand_over(struct rdma_cm_event *event);
 
 /* wait: on a synchronous id for the answer to what was just asked. */
 int evr_cm_complete(struct evr_cm_id *id);
-/* The same for what a synchronous listener waits for. */
-int evr_cm_await_request(struct evr_cm_id *id);
+/*
+ * The same for what a synchronous listener waits for, by any number of threads at once. The request
+ * is the caller's; what is none fails, and stays on the id to be looked at.
+ */
+int evr_cm_await_request(struct evr_cm_id *id, struct rdma_cm_event **request);
 /* Gives back the event that the last such call left on the id. */
 void evr_cm_release_event(struct evr_cm_id *id);
 void evr_cm_wait_events(struct evr_cm_id *id, uint32_t reported);

@@ -48,9 +48,11 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 }
 
 /* Ready to use: the last message of the active side, without parameters. */
-static int confirm(struct evr_cm_id *id, const struct evr_ucma_ece *ece)
+static int confirm(struct evr_cm_id *id)
 {
-	return evr_ucma_accept(evr_cm_fd(id), id->handle, evr_cm_uid(id), NULL, ece);
+	const struct evr_ucma_ece none = { 0 };
+
+	return evr_ucma_accept(evr_cm_fd(id), id->handle, evr_cm_uid(id), NULL, &none);
 }
 
 /* Left alone, the peer would wait until its retries end or the caller destroys the id. */
@@ -62,14 +64,14 @@ static void refuse_response(struct evr_cm_id *id)
 
 int evr_cm_connect_finish(struct evr_cm_id *id)
 {
-	int ret = evr_cm_ece_answer(id);
+	int ret = evr_cm_ece_of_answer(id);
 
 	if (!ret)
 		ret = evr_cm_qp_connected(id, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH);
 	if (!ret)
 		ret = evr_cm_ece_refresh(id, id->id.qp);
 	if (!ret)
-		ret = confirm(id, &id->local_ece);
+		ret = confirm(id);
 	if (ret)
 		refuse_response(id);
 	return ret;
@@ -77,20 +79,19 @@ int evr_cm_connect_finish(struct evr_cm_id *id)
 
 int rdma_establish(struct rdma_cm_id *id)
 {
-	struct evr_ucma_ece none = { 0 };
-
 	if (!id || id->qp)
 		return evr_cm_result(-EINVAL);
-	return evr_cm_result(confirm(evr_cm_id(id), &none));
+	return evr_cm_result(confirm(evr_cm_id(id)));
 }
 
 static int accept_in_kernel(struct evr_cm_id *id, const struct rdma_conn_param *param)
 {
+	const struct evr_ucma_ece ece = evr_cm_ece_to_answer(id);
 	struct evr_ucma_conn_param kern;
 	int ret;
 
 	evr_cm_param_to_kern(id, param, &kern);
-	ret = evr_ucma_accept(evr_cm_fd(id), id->handle, evr_cm_uid(id), &kern, &id->local_ece);
+	ret = evr_ucma_accept(evr_cm_fd(id), id->handle, evr_cm_uid(id), &kern, &ece);
 	if (ret)
 		evr_cm_qp_error(id);
 	return ret;
@@ -103,11 +104,8 @@ static int accept_connection(struct evr_cm_id *id, const struct rdma_conn_param 
 
 	set_depths(id, param, smaller(id->responder_resources, dev->max_responder_resources),
 		smaller(id->initiator_depth, dev->max_initiator_depth));
-	if (!evr_cm_is_ud(id)) {
+	if (!evr_cm_is_ud(id))
 		ret = evr_cm_qp_connected(id, id->responder_resources, id->initiator_depth);
-		if (!ret && id->id.qp)
-			ret = evr_cm_ece_refresh(id, id->id.qp);
-	}
 	return ret ? ret : accept_in_kernel(id, param);
 }
 
@@ -115,7 +113,7 @@ static int accept_connection(struct evr_cm_id *id, const struct rdma_conn_param 
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
 	struct evr_cm_id *p = evr_cm_id(id);
-	int ret = id ? evr_cm_param_check(p, conn_param) : -EINVAL;
+	int ret = id && (id->qp || conn_param) ? evr_cm_param_check(p, conn_param) : -EINVAL;
 
 	if (!ret)
 		ret = accept_connection(p, conn_param);

@@ -1,16 +1,20 @@
 /*
- * The devices that the library has open. An id holds a reference; a device without references is
- * closed once the kernel lists nothing of this process on it, so that it can be removed.
+ * The devices that the library has open. An id holds a reference. Without references a device stays
+ * open, since nobody can tell whether the program goes on with its context; only one that was
+ * removed is closed then, once the kernel lists nothing of this process on it: the removal waits.
  *
- * A program may also want nothing but a context, of which the kernel cannot tell: it lists the
- * devices, or has an id find the one of an address and destroys it. The stock library closes none.
- * Such a device is lent: it stays until it is removed.
+ * An id is told of a removal. Where there is none the kernel is asked, now and then, by calls that
+ * the program makes anyway.
  */
 #include "cm/cm.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+
+#include "util/clock.h"
+
+enum { LOOK_US = 1000 * 1000 };
 
 /* One at a time opens and closes devices. */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -23,6 +27,7 @@ static pthread_rwlock_t list_lock = PTHREAD_RWLOCK_INITIALIZER;
 static TAILQ_HEAD(, evr_cm_device) devices = TAILQ_HEAD_INITIALIZER(devices);
 /* How many have no reference but could be closed. A hint: it orders nothing, and may be late. */
 static atomic_int num_idle;
+static uint64_t next_look_us; /* with the open lock held */
 
 static void count_idle(int change)
 {
@@ -51,7 +56,7 @@ static int open_verbs(struct evr_cm_device *dev, struct ibv_device *ibdev)
 
 	/* First: once the device is open it may go, and nobody knows its driver any more. */
 	ret = evr_device_find_driver(&dev->key, &dev->driver_id);
-	if (ret == -ENOMEM)
+	if (ret == -ENOMEM || ret == -EMFILE || ret == -ENFILE)
 		return ret;
 	dev->can_close = !ret;
 	errno = 0;
@@ -85,7 +90,6 @@ static int open_device(struct ibv_device *ibdev, struct evr_cm_device **out)
 	if (!dev)
 		return -ENOMEM;
 	dev->key = key_of(ibdev);
-	evr_cm_reuse_recall(dev);
 	ret = open_verbs(dev, ibdev);
 	if (ret) {
 		free(dev);
@@ -98,13 +102,17 @@ static int open_device(struct ibv_device *ibdev, struct evr_cm_device **out)
 	return 0;
 }
 
+static bool is_removed(const struct evr_cm_device *dev)
+{
+	return atomic_load_explicit(&dev->removed, memory_order_relaxed);
+}
+
 static struct evr_cm_device *find_open(const struct evr_device_key *key)
 {
 	struct evr_cm_device *dev;
 
 	TAILQ_FOREACH (dev, &devices, link)
-		if (!atomic_load_explicit(&dev->removed, memory_order_relaxed) &&
-			evr_device_key_equal(&dev->key, key))
+		if (!is_removed(dev) && evr_device_key_equal(&dev->key, key))
 			return dev;
 	return NULL;
 }
@@ -112,12 +120,11 @@ static struct evr_cm_device *find_open(const struct evr_device_key *key)
 static int find_and_open(const struct evr_device_key *key, struct evr_cm_device **dev)
 {
 	struct ibv_device **list;
-	int i, num = 0, ret = -ENODEV;
+	int i, num, ret = evr_cm_list_devices(&list, &num);
 
-	errno = 0;
-	list = ibv_get_device_list(&num);
-	if (!list)
-		return errno == ENOMEM ? -ENOMEM : -ENODEV;
+	if (ret)
+		return ret;
+	ret = -ENODEV;
 	for (i = 0; i < num; i++) {
 		struct evr_device_key found = key_of(list[i]);
 
@@ -133,23 +140,19 @@ static int find_and_open(const struct evr_device_key *key, struct evr_cm_device 
 /* With a lock held, under which the device stays. */
 static void take_ref(struct evr_cm_device *dev)
 {
-	if (atomic_fetch_add_explicit(&dev->refs, 1, memory_order_relaxed) || !dev->can_close)
-		return;
-	count_idle(-1);
-	evr_cm_reuse_begin(dev);
+	if (!atomic_fetch_add_explicit(&dev->refs, 1, memory_order_relaxed) && dev->can_close)
+		count_idle(-1);
 }
 
-/* Whether it was the last and the device can be closed: then it may be gone already. */
+/* Whether it was the last: then the device may be gone already. */
 static bool drop_ref(struct evr_cm_device *dev)
 {
 	bool can_close = dev->can_close;
-	bool last;
+	bool last = atomic_fetch_sub_explicit(&dev->refs, 1, memory_order_release) == 1;
 
-	evr_cm_reuse_end(dev);
-	last = atomic_fetch_sub_explicit(&dev->refs, 1, memory_order_release) == 1;
 	if (last && can_close)
 		count_idle(1);
-	return last && can_close;
+	return last;
 }
 
 static int need_pd(struct evr_cm_device *dev)
@@ -181,71 +184,157 @@ static bool unlist_if_idle(struct evr_cm_device *dev)
 	return idle;
 }
 
-/* Where no id is on a device nobody is told that it leaves, but it is in the list no more. */
-static bool is_there(const struct evr_cm_device *dev)
+/* What the ids on the device shared; the program may have something on it. */
+static int release_shared(struct evr_cm_device *dev)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	bool found = !list;
-	int i;
+	int ret = 0;
 
-	for (i = 0; list && list[i] && !found; i++) {
-		struct evr_device_key key = key_of(list[i]);
-
-		found = evr_device_key_equal(&key, &dev->key);
-	}
-	if (list)
-		ibv_free_device_list(list);
-	return found;
+	if (dev->xrcd)
+		ret = evr_cm_verbs_result(ibv_close_xrcd(dev->xrcd));
+	if (ret)
+		return ret;
+	dev->xrcd = NULL;
+	if (dev->pd)
+		ret = evr_cm_verbs_result(ibv_dealloc_pd(dev->pd));
+	if (!ret)
+		dev->pd = NULL;
+	return ret;
 }
 
-static bool is_kept(const struct evr_cm_device *dev)
-{
-	return atomic_load_explicit(&dev->lent, memory_order_relaxed) &&
-	       !atomic_load_explicit(&dev->removed, memory_order_relaxed) && is_there(dev);
-}
-
+/*
+ * Where the kernel took all objects away it does not wait for anybody, and fails to tell. Then the
+ * device stays open, as the program may still name them.
+ */
 static bool is_in_use(struct evr_cm_device *dev)
 {
-	if (dev->xrcd && ibv_close_xrcd(dev->xrcd))
-		return true;
-	dev->xrcd = NULL;
-	if (dev->pd && ibv_dealloc_pd(dev->pd))
-		return true;
-	dev->pd = NULL;
-	return evr_device_in_use(dev->verbs->cmd_fd, dev->driver_id) != 0;
+	return release_shared(dev) || evr_device_in_use(dev->verbs->cmd_fd, dev->driver_id);
 }
 
-/* Closes a device if nothing is on it; with the open lock held. */
-static void close_if_unused(struct evr_cm_device *dev)
+static void close_idle(struct evr_cm_device *dev)
 {
-	if (!dev->can_close || !unlist_if_idle(dev))
-		return;
-	if (is_in_use(dev) || is_kept(dev)) {
-		list_device(dev);
-		return;
-	}
-	count_idle(-1);
-	evr_cm_reuse_remember(dev);
+	if (dev->can_close)
+		count_idle(-1);
 	ibv_close_device(dev->verbs);
 	free(dev);
+}
+
+static bool gives_eio(const struct evr_cm_device *dev)
+{
+	struct ibv_port_attr attr;
+
+	return abs(ibv_query_port(dev->verbs, 1, &attr)) == EIO;
+}
+
+/* Not one call that failed, but all. */
+static bool is_lost(const struct evr_cm_device *dev)
+{
+	return gives_eio(dev) && gives_eio(dev);
+}
+
+/* One of the same name may come, so this one is none any more. */
+static void forget(struct evr_cm_device *dev)
+{
+	count_idle(-1);
+	free(dev);
+}
+
+static void close_if_removed(struct evr_cm_device *dev)
+{
+	if (!is_removed(dev) || !dev->can_close || !unlist_if_idle(dev))
+		return;
+	if (!is_in_use(dev))
+		close_idle(dev);
+	else if (is_lost(dev))
+		forget(dev);
+	else
+		list_device(dev);
+}
+
+/* A device that cannot be asked for is there. */
+static bool is_gone(const struct evr_cm_device *dev)
+{
+	uint32_t driver_id;
+
+	return evr_device_find_driver(&dev->key, &driver_id) == -ENODEV;
+}
+
+static bool is_idle(const struct evr_cm_device *dev)
+{
+	return !atomic_load_explicit(&dev->refs, memory_order_relaxed);
+}
+
+static bool is_due(void)
+{
+	uint64_t now_us = evr_clock_now_us();
+
+	if (now_us < next_look_us)
+		return false;
+	next_look_us = now_us + LOOK_US;
+	return true;
+}
+
+/* With the open lock held. An id is told by an event. */
+static void look(void)
+{
+	struct evr_cm_device *dev, *next;
+
+	TAILQ_FOREACH_SAFE (dev, &devices, link, next) {
+		if (!dev->can_close || !is_idle(dev))
+			continue;
+		if (!is_removed(dev) && is_gone(dev))
+			atomic_store_explicit(&dev->removed, true, memory_order_relaxed);
+		close_if_removed(dev);
+	}
+}
+
+/* The same for one, which may be gone already. */
+static void look_at(const struct evr_cm_device *left)
+{
+	struct evr_cm_device *dev;
+
+	TAILQ_FOREACH (dev, &devices, link)
+		if (dev == left)
+			break;
+	if (dev)
+		close_if_removed(dev);
+}
+
+/* With the open lock held; what is in use stays, for the next id. */
+static void release_shared_of_idle(void)
+{
+	struct evr_cm_device *dev, *next;
+
+	TAILQ_FOREACH_SAFE (dev, &devices, link, next) {
+		if ((!dev->pd && !dev->xrcd) || !unlist_if_idle(dev))
+			continue;
+		release_shared(dev);
+		list_device(dev);
+	}
+}
+
+static int open_found(const struct evr_device_key *key, struct evr_cm_device **dev)
+{
+	int ret = find_and_open(key, dev);
+
+	if (ret)
+		return ret;
+	ret = need_pd(*dev);
+	if (ret && unlist_if_idle(*dev))
+		close_idle(*dev);
+	return ret;
 }
 
 static int get_slowly(const struct evr_device_key *key, struct evr_cm_device **out)
 {
 	struct evr_cm_device *dev;
-	int ret = 0;
+	int ret;
 
 	pthread_mutex_lock(&open_lock);
 	dev = find_open(key);
-	if (!dev)
-		ret = find_and_open(key, &dev);
-	if (!ret)
-		ret = need_pd(dev);
+	ret = dev ? need_pd(dev) : open_found(key, &dev);
 	if (!ret) {
 		take_ref(dev);
 		*out = dev;
-	} else if (dev) {
-		close_if_unused(dev);
 	}
 	pthread_mutex_unlock(&open_lock);
 	return ret;
@@ -268,36 +357,20 @@ int evr_cm_device_get(const struct evr_device_key *key, struct evr_cm_device **o
 	return 0;
 }
 
-/* With the open lock held. */
-static void close_unused(void)
-{
-	struct evr_cm_device *dev, *next;
-
-	TAILQ_FOREACH_SAFE (dev, &devices, link, next)
-		if (!evr_cm_reuse_expected(dev))
-			close_if_unused(dev);
-}
-
-/* Now, or for want of another call never. */
-void evr_cm_device_close_unused(void)
+void evr_cm_device_put(struct evr_cm_device *dev)
 {
 	int saved = errno;
 
+	if (!dev || !drop_ref(dev))
+		return;
 	pthread_mutex_lock(&open_lock);
-	close_unused();
+	release_shared_of_idle();
+	if (is_due())
+		look();
+	else
+		look_at(dev);
 	pthread_mutex_unlock(&open_lock);
 	errno = saved;
-}
-
-void evr_cm_device_put(struct evr_cm_device *dev)
-{
-	if (dev && drop_ref(dev))
-		evr_cm_device_close_unused();
-}
-
-void evr_cm_device_lend(struct evr_cm_device *dev)
-{
-	atomic_store_explicit(&dev->lent, true, memory_order_relaxed);
 }
 
 void evr_cm_device_sweep(void)
@@ -307,7 +380,8 @@ void evr_cm_device_sweep(void)
 	if (!atomic_load_explicit(&num_idle, memory_order_relaxed) ||
 		pthread_mutex_trylock(&open_lock))
 		return;
-	close_unused();
+	if (is_due())
+		look();
 	pthread_mutex_unlock(&open_lock);
 	errno = saved;
 }
@@ -368,12 +442,10 @@ static int open_listed(
 static int get_all(struct ibv_context ***out, int *opened, int *left_out)
 {
 	struct ibv_device **list;
-	int num = 0;
+	int num, ret = evr_cm_list_devices(&list, &num);
 
-	errno = 0;
-	list = ibv_get_device_list(&num);
-	if (!list)
-		return errno == ENOMEM ? -ENOMEM : -ENODEV;
+	if (ret)
+		return ret;
 	*out = calloc((size_t)num + 1, sizeof(**out));
 	if (*out)
 		*left_out = open_listed(list, num, *out, opened);
@@ -391,7 +463,12 @@ int evr_cm_device_get_all(struct ibv_context ***list, int *opened, int *left_out
 	int ret = evr_cm_init();
 
 	*opened = *left_out = 0;
-	return ret ? ret : get_all(list, opened, left_out);
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&open_lock);
+	look();
+	pthread_mutex_unlock(&open_lock);
+	return get_all(list, opened, left_out);
 }
 
 static struct evr_cm_device *device_of(const struct ibv_context *verbs)
@@ -409,11 +486,9 @@ static struct evr_cm_device *device_of(const struct ibv_context *verbs)
 struct ibv_context **rdma_get_devices(int *num_devices)
 {
 	struct ibv_context **list = NULL;
-	int i, opened, left_out;
+	int opened, left_out;
 	int ret = evr_cm_device_get_all(&list, &opened, &left_out);
 
-	for (i = 0; i < opened; i++)
-		evr_cm_device_lend(device_of(list[i]));
 	if (num_devices)
 		*num_devices = opened;
 	return evr_cm_result(ret) ? NULL : list;

@@ -6,12 +6,18 @@
 
 #include <errno.h>
 
+/* A device without any, or one that names its vendor and takes no options all the same. */
+static bool is_without(int error)
+{
+	return error == EOPNOTSUPP || error == ENOSYS;
+}
+
 static int query(struct ibv_qp *qp, struct evr_ucma_ece *ece)
 {
 	struct ibv_ece found = { 0 };
 	int ret = ibv_query_ece(qp, &found);
 
-	if (ret && ret != EOPNOTSUPP && ret != ENOSYS)
+	if (ret && !is_without(ret))
 		return -ret;
 	*ece = (struct evr_ucma_ece){ 0 };
 	if (!ret)
@@ -19,42 +25,45 @@ static int query(struct ibv_qp *qp, struct evr_ucma_ece *ece)
 	return 0;
 }
 
-static int set(struct ibv_qp *qp, const struct evr_ucma_ece *from)
+/* The queue pair takes the peer's options, but of another vendor or of none there are none. */
+static int agree(struct evr_cm_id *id, struct ibv_qp *qp)
 {
-	struct ibv_ece ece = { .vendor_id = from->vendor_id, .options = from->attr_mod };
+	const struct evr_ucma_ece *peer = &id->remote_ece;
+	struct ibv_ece ece = { .vendor_id = id->local_ece.vendor_id };
+	int ret;
 
-	return -ibv_set_ece(qp, &ece);
+	if (peer->vendor_id == ece.vendor_id)
+		ece.options = peer->attr_mod;
+	ret = ibv_set_ece(qp, &ece);
+	return is_without(ret) ? 0 : -ret;
 }
 
-/* What the queue pair has, to be told to the peer: nothing, if the peer's is of another vendor. */
-int evr_cm_ece_refresh(struct evr_cm_id *id, struct ibv_qp *qp)
-{
-	const uint32_t peer = id->remote_ece.vendor_id;
-	int ret = query(qp, &id->local_ece);
-
-	if (!ret && peer && peer != id->local_ece.vendor_id)
-		id->local_ece = (struct evr_ucma_ece){ 0 };
-	return ret;
-}
-
-/* A queue pair made for a request takes the peer's options. */
+/* With one that is made for a request, the peer's are known. */
 int evr_cm_ece_of_new_qp(struct evr_cm_id *id, struct ibv_qp *qp)
 {
 	int ret = evr_cm_ece_refresh(id, qp);
 
-	if (ret || !id->remote_ece.vendor_id || !id->local_ece.vendor_id)
-		return ret;
-	return set(qp, &id->remote_ece);
+	return ret || !id->remote_ece.vendor_id ? ret : agree(id, qp);
 }
 
-/* The connecting side, when the answer arrives: an answer of another vendor is none. */
-int evr_cm_ece_answer(struct evr_cm_id *id)
+int evr_cm_ece_refresh(struct evr_cm_id *id, struct ibv_qp *qp)
 {
-	if (!id->remote_ece.vendor_id)
-		return 0;
-	if (id->remote_ece.vendor_id != id->local_ece.vendor_id)
+	return query(qp, &id->local_ece);
+}
+
+/* An answer of another vendor is none. */
+int evr_cm_ece_of_answer(struct evr_cm_id *id)
+{
+	const uint32_t vendor = id->remote_ece.vendor_id;
+
+	if (vendor && vendor != id->local_ece.vendor_id)
 		return -EINVAL;
-	return set(id->id.qp, &id->remote_ece);
+	return agree(id, id->id.qp);
+}
+
+struct evr_ucma_ece evr_cm_ece_to_answer(const struct evr_cm_id *id)
+{
+	return (struct evr_ucma_ece){ id->remote_ece.vendor_id, id->local_ece.attr_mod };
 }
 
 int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)

@@ -1,7 +1,6 @@
 #include "cm/cm.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 
 static enum ibv_qp_type qp_type_of(enum rdma_port_space ps)
@@ -129,17 +128,6 @@ static int destroy_in_kernel(struct evr_cm_id *id, uint32_t *reported)
 	return ret;
 }
 
-/*
- * An id that found its device and did no more was made for the context that it leads to, if the
- * program waited for that. In an event loop it is one that was given up at that step.
- */
-static bool is_lookup(const struct evr_cm_id *id)
-{
-	if (!id->dev || id->passive || id->used)
-		return false;
-	return id->sync || !(fcntl(evr_cm_fd(id), F_GETFL) & O_NONBLOCK);
-}
-
 int rdma_destroy_id(struct rdma_cm_id *id)
 {
 	struct evr_cm_id *p = evr_cm_id(id);
@@ -153,8 +141,6 @@ int rdma_destroy_id(struct rdma_cm_id *id)
 		return evr_cm_result(ret);
 	evr_cm_release_event(p);
 	evr_cm_wait_events(p, reported);
-	if (is_lookup(p))
-		evr_cm_device_lend(p->dev);
 	evr_cm_id_free(p);
 	return 0;
 }

@@ -21,7 +21,6 @@ int rdma_listen(struct rdma_cm_id *id, int backlog)
 
 	if (!id)
 		return evr_cm_result(-EINVAL);
-	p->used = true;
 	ret = evr_ucma_listen(evr_cm_fd(p), p->handle, backlog);
 	return evr_cm_result(ret ? ret : learn_port(p));
 }

@@ -9,6 +9,7 @@ libevr_cm_la_SOURCES = \
 	lib/cm/channel.c \
 	lib/cm/connect.c \
 	lib/cm/device.c \
+	lib/cm/devlist.c \
 	lib/cm/ece.c \
 	lib/cm/ep.c \
 	lib/cm/event.c \
@@ -25,7 +26,6 @@ libevr_cm_la_SOURCES = \
 	lib/cm/qp_state.c \
 	lib/cm/queue.c \
 	lib/cm/request.c \
-	lib/cm/reuse.c \
 	lib/cm/route.c \
 	lib/cm/service.c \
 	lib/cm/srq.c \

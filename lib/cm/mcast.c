@@ -117,7 +117,7 @@ int evr_cm_mc_joined(struct evr_cm_mc *mc, const struct evr_ucma_event *raw)
 		return 0;
 	ret = ibv_attach_mcast(qp, &mc->mgid, mc->mlid);
 	if (ret)
-		return ret < 0 ? -errno : -ret;
+		return evr_cm_verbs_result(ret);
 	mc->attached = true;
 	return 0;
 }

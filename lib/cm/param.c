@@ -21,10 +21,10 @@ static uint8_t data_len(const struct rdma_conn_param *param)
 
 int evr_cm_param_check(const struct evr_cm_id *id, const struct rdma_conn_param *param)
 {
-	if (!id->dev || (!param && !id->id.qp))
+	if (!id->dev)
 		return -EINVAL;
 	if (!param)
-		return 0;
+		return id->id.qp || id->id.ps != RDMA_PS_TCP ? 0 : -EINVAL;
 	if (id->connect_len + data_len(param) > UINT8_MAX)
 		return -EINVAL;
 	return id->id.ps != RDMA_PS_TCP || depths_fit(id->dev, param) ? 0 : -EINVAL;
@@ -38,14 +38,27 @@ static void put_data(struct evr_ucma_conn_param *kern, const void *data, uint8_t
 	kern->private_data_len = (uint8_t)(kern->private_data_len + len);
 }
 
+/* Of the queue pair on the id, else as the caller says; datagrams need neither to connect. */
+static uint32_t qp_num_of(const struct ibv_qp *qp, const struct rdma_conn_param *param)
+{
+	if (qp)
+		return qp->qp_num;
+	return param ? param->qp_num : 0;
+}
+
+static bool has_srq(const struct ibv_qp *qp, const struct rdma_conn_param *param)
+{
+	return qp ? qp->srq != NULL : param && param->srq;
+}
+
 void evr_cm_param_to_kern(const struct evr_cm_id *id, const struct rdma_conn_param *param,
 	struct evr_ucma_conn_param *kern)
 {
 	const struct ibv_qp *qp = id->id.qp;
 
 	*kern = (struct evr_ucma_conn_param){
-		.qp_num = qp ? qp->qp_num : param->qp_num,
-		.srq = qp ? qp->srq != NULL : param->srq,
+		.qp_num = qp_num_of(qp, param),
+		.srq = has_srq(qp, param),
 		.responder_resources = id->responder_resources,
 		.initiator_depth = id->initiator_depth,
 		.retry_count = param ? param->retry_count : MOST_RETRIES,

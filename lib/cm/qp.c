@@ -42,6 +42,8 @@ static int create_and_init(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *at
 	ret = evr_cm_ece_of_new_qp(evr_cm_id(id), qp);
 	if (!ret)
 		ret = evr_cm_qp_init(evr_cm_id(id), qp);
+	if (!ret && evr_cm_id(id)->remote_ece.vendor_id)
+		ret = evr_cm_ece_refresh(evr_cm_id(id), qp);
 	if (ret) {
 		ibv_destroy_qp(qp);
 		return ret;
@@ -76,7 +78,7 @@ static int count_receives(const struct ibv_qp_init_attr_ex *attr, uint32_t *num_
 	ret = ibv_query_srq(attr->srq, &srq);
 	if (!ret)
 		*num_wr = srq.max_wr;
-	return ret < 0 ? -errno : -ret;
+	return evr_cm_verbs_result(ret);
 }
 
 static int choose_recv_queue(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr, bool *created)
@@ -107,7 +109,6 @@ static int create_qp(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	bool new_send = false, new_recv = false;
 	int ret = check_attr(id, attr);
 
-	evr_cm_id(id)->used = true;
 	if (!ret)
 		ret = need_xrcd(evr_cm_id(id), attr);
 	if (!ret)

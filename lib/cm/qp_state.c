@@ -75,12 +75,9 @@ static int ask(struct evr_cm_id *id, enum ibv_qp_state state, struct ibv_qp_attr
 	return 0;
 }
 
-/* Verbs return a positive errno, or -1 with errno from old providers. */
 static int modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
-	int ret = ibv_modify_qp(qp, attr, mask);
-
-	return ret < 0 ? -errno : -ret;
+	return evr_cm_verbs_result(ibv_modify_qp(qp, attr, mask));
 }
 
 static int move_as_told(struct evr_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state state)
@@ -108,7 +105,7 @@ static int strip_roce_bits(struct evr_cm_id *id, int *mask)
 		return 0;
 	ret = ibv_query_port(id->id.verbs, id->id.port_num, &port);
 	if (ret)
-		return ret < 0 ? -errno : -ret;
+		return evr_cm_verbs_result(ret);
 	if (port.link_layer == IBV_LINK_LAYER_INFINIBAND)
 		*mask &= ~ROCE_MASK;
 	return 0;

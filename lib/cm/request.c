@@ -12,21 +12,6 @@ static int refuse(struct rdma_cm_event *event)
 	return -1;
 }
 
-/* What came; or NULL and errno when it is no request, and stays on the listener to be looked at. */
-static struct rdma_cm_event *await_request(struct rdma_cm_id *listen)
-{
-	int ret = evr_cm_await_request(evr_cm_id(listen));
-	struct rdma_cm_event *event = listen->event;
-
-	if (event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
-		listen->event = NULL; /* it brought an id, whatever its status is */
-		return event;
-	}
-	if (!ret)
-		errno = EINVAL;
-	return NULL;
-}
-
 /* For a connection that is over the kernel knows of no queue pair. */
 static bool has_left(struct rdma_cm_id *child)
 {
@@ -58,8 +43,7 @@ int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 
 	if (!listen || !id || !evr_cm_id(listen)->sync)
 		return evr_cm_result(-EINVAL);
-	event = await_request(listen);
-	if (!event)
+	if (evr_cm_await_request(evr_cm_id(listen), &event))
 		return -1;
 	if (make_qp(event->id, listen))
 		return refuse(event);

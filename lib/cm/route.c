@@ -73,7 +73,6 @@ int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 
 	if (!id || !p->dev)
 		return evr_cm_result(-EINVAL);
-	p->used = true;
 	ret = evr_ucma_resolve_route(evr_cm_fd(p), p->handle, (uint32_t)timeout_ms);
 	return ret ? evr_cm_result(ret) : evr_cm_complete(p);
 }

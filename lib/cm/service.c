@@ -194,21 +194,15 @@ static int ask_port(struct search *search, const union ibv_gid *gid)
 	return ret;
 }
 
-/* Some verbs return an errno, some -1 and set it. */
-static int verbs_result(int ret)
-{
-	return ret < 0 ? -errno : -ret;
-}
-
 /* 1 and its GID for a port of a subnet with an administrator, 0 for any other. */
 static int find_sa(struct ibv_context *verbs, uint8_t port, union ibv_gid *gid)
 {
 	struct ibv_port_attr attr;
-	int ret = verbs_result(ibv_query_port(verbs, port, &attr));
+	int ret = evr_cm_verbs_result(ibv_query_port(verbs, port, &attr));
 
 	if (ret || attr.link_layer != IBV_LINK_LAYER_INFINIBAND || attr.state != IBV_PORT_ACTIVE)
 		return ret;
-	ret = verbs_result(ibv_query_gid(verbs, port, 0, gid));
+	ret = evr_cm_verbs_result(ibv_query_gid(verbs, port, 0, gid));
 	return ret ? ret : 1;
 }
 
@@ -216,7 +210,7 @@ static void ask_device(struct search *search, struct ibv_context *verbs)
 {
 	struct ibv_device_attr attr;
 	union ibv_gid gid;
-	int ret = verbs_result(ibv_query_device(verbs, &attr));
+	int ret = evr_cm_verbs_result(ibv_query_device(verbs, &attr));
 	int port;
 
 	note(search, ret);

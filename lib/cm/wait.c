@@ -27,12 +27,22 @@ void evr_cm_wait_mc_events(struct evr_cm_mc *mc, uint32_t reported)
 	pthread_mutex_unlock(&mc->id->lock);
 }
 
+/* In place of what was left there, which is given back. */
+static void leave_event(struct evr_cm_id *id, struct rdma_cm_event *event)
+{
+	struct rdma_cm_event *before;
+
+	pthread_mutex_lock(&id->lock);
+	before = id->id.event;
+	id->id.event = event;
+	pthread_mutex_unlock(&id->lock);
+	if (before)
+		rdma_ack_cm_event(before);
+}
+
 void evr_cm_release_event(struct evr_cm_id *id)
 {
-	if (!id->id.event)
-		return;
-	rdma_ack_cm_event(id->id.event);
-	id->id.event = NULL;
+	leave_event(id, NULL);
 }
 
 /* Reasons are positive; either may be anything that the peer or the kernel thought of. */
@@ -71,32 +81,56 @@ static bool is_by_the_way(const struct rdma_cm_event *event)
 	       event->event == RDMA_CM_EVENT_TIMEWAIT_EXIT;
 }
 
+static int read_event(struct evr_cm_id *id, struct rdma_cm_event **event)
+{
+	while (!rdma_get_cm_event(id->id.channel, event)) {
+		if (!is_by_the_way(*event))
+			return 0;
+		rdma_ack_cm_event(*event);
+	}
+	return -1;
+}
+
 /* Who waits for the answer to a call would never look for the child. */
-static bool refuse_request(const struct rdma_cm_event *event)
+static bool refuse_request(struct rdma_cm_event *event)
 {
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		return false;
 	evr_cm_id_drop(evr_cm_id(event->id));
+	rdma_ack_cm_event(event);
 	return true;
-}
-
-static int await_event(struct evr_cm_id *id, bool wants_request)
-{
-	do {
-		evr_cm_release_event(id);
-		if (rdma_get_cm_event(id->id.channel, &id->id.event))
-			return -1;
-	} while (is_by_the_way(id->id.event) ||
-		 (!wants_request && refuse_request(id->id.event)));
-	return status_to_result(id->id.event);
 }
 
 int evr_cm_complete(struct evr_cm_id *id)
 {
-	return id->sync ? await_event(id, false) : 0;
+	struct rdma_cm_event *event;
+
+	if (!id->sync)
+		return 0;
+	evr_cm_release_event(id);
+	do {
+		if (read_event(id, &event))
+			return -1;
+	} while (refuse_request(event));
+	leave_event(id, event);
+	return status_to_result(event);
 }
 
-int evr_cm_await_request(struct evr_cm_id *id)
+/* Other threads may do the same: what is left on the id may go at once. */
+int evr_cm_await_request(struct evr_cm_id *id, struct rdma_cm_event **request)
 {
-	return await_event(id, true);
+	struct rdma_cm_event *event;
+	int ret;
+
+	evr_cm_release_event(id);
+	if (read_event(id, &event))
+		return -1;
+	/* It brought an id, whatever its status is. */
+	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		*request = event;
+		return 0;
+	}
+	ret = status_to_result(event) ? -errno : -EINVAL;
+	leave_event(id, event);
+	return evr_cm_result(ret);
 }

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <evrdma/conn.h>
+
 socklen_t evr_addr_len(const struct sockaddr *addr)
 {
 	switch (addr->sa_family) {
@@ -32,30 +34,39 @@ int evr_addr_copy(struct sockaddr_storage *to, const struct sockaddr *from)
 	return len ? 0 : -EAFNOSUPPORT;
 }
 
-void evr_addr_text(const struct sockaddr_storage *addr, char text[EVR_ADDR_TEXT_MAX])
+static void text_of_in6(const struct sockaddr_in6 *in6, char *text, size_t size)
+{
+	char host[INET6_ADDRSTRLEN] = "", scope[16] = "";
+
+	inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
+	if (in6->sin6_scope_id)
+		snprintf(scope, sizeof(scope), "%%%u", in6->sin6_scope_id);
+	snprintf(text, size, "[%s%s]:%u", host, scope, ntohs(in6->sin6_port));
+}
+
+const char *evrdma_addr_text(const struct sockaddr *addr, char *text, size_t size)
 {
 	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
-	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
 	const struct sockaddr_ib *ib = (const struct sockaddr_ib *)addr;
 	char host[INET6_ADDRSTRLEN] = "";
 
-	switch (addr->ss_family) {
+	switch (addr ? addr->sa_family : AF_UNSPEC) {
 	case AF_INET:
 		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
-		snprintf(text, EVR_ADDR_TEXT_MAX, "%s:%u", host, ntohs(in->sin_port));
+		snprintf(text, size, "%s:%u", host, ntohs(in->sin_port));
 		break;
 	case AF_INET6:
-		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
-		snprintf(text, EVR_ADDR_TEXT_MAX, "[%s]:%u", host, ntohs(in6->sin6_port));
+		text_of_in6((const struct sockaddr_in6 *)addr, text, size);
 		break;
 	case AF_IB:
 		inet_ntop(AF_INET6, &ib->sib_addr, host, sizeof(host));
-		snprintf(text, EVR_ADDR_TEXT_MAX, "gid %s", host);
+		snprintf(text, size, "gid %s", host);
 		break;
 	default:
-		snprintf(text, EVR_ADDR_TEXT_MAX, "-");
+		snprintf(text, size, "-");
 		break;
 	}
+	return text;
 }
 
 bool evr_addr_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)

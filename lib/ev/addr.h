@@ -10,10 +10,6 @@ socklen_t evr_addr_len(const struct sockaddr *addr);
 /* 0, or -EAFNOSUPPORT; NULL gives AF_UNSPEC. */
 int evr_addr_copy(struct sockaddr_storage *to, const struct sockaddr *from);
 
-enum { EVR_ADDR_TEXT_MAX = 56 };
-
-/* For people: "10.0.0.1:4711", "[fe80::1]:4711", or "-". */
-void evr_addr_text(const struct sockaddr_storage *addr, char text[EVR_ADDR_TEXT_MAX]);
 /* Whether two are of one host, whatever their ports. */
 bool evr_addr_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
 

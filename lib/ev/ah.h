@@ -1,7 +1,9 @@
 /*
  * Address handles of an endpoint: how datagrams reach a peer or a group. Making one is a system
  * call, so those that nobody uses any more are kept for a while, the least recently used going
- * first.
+ * first. A handle has the hardware address that its peer had when it was made: after the lifetime
+ * that the kernel gives such an address it is found no more, and another one is made. Whom the
+ * kernel asked for his in vain, which takes a second, is not asked for again at once.
  */
 #ifndef EVR_EV_AH_H
 #define EVR_EV_AH_H
@@ -12,7 +14,12 @@
 
 #include "util/list.h"
 
-enum { EVR_AH_BUCKETS = 64, EVR_AH_MAX_IDLE = 256 };
+enum {
+	EVR_AH_BUCKETS = 64,
+	EVR_AH_MAX_IDLE = 256,
+	EVR_AH_LIFETIME_MS = 30000,
+	EVR_AH_IN_VAIN_MS = 10000,
+};
 
 struct evr_ah_cache;
 struct evr_obj;
@@ -23,8 +30,11 @@ struct evr_ah {
 	TAILQ_ENTRY(evr_ah) idle_link; /* while nobody uses it */
 	struct evr_ah_cache *cache;
 	struct ibv_ah_attr attr;
-	struct ibv_ah *ah;
-	unsigned refs; /* its users, and the sends under way */
+	struct ibv_ah *ah; /* NULL: there is none, because of */
+	int err;
+	uint64_t end_us;   /* of its lifetime */
+	bool retired;      /* not in its bucket any more */
+	unsigned refs;	   /* its users, and the sends under way */
 };
 
 /* Where datagrams to a group or a peer go. Its owner ends after the last of its sends. */
@@ -48,6 +58,9 @@ struct evr_ah_cache {
 void evr_ah_cache_init(struct evr_ah_cache *cache, struct evrdma_base *base);
 /* Destroys all; nobody may use one. Before their PD goes. */
 void evr_ah_cache_clear(struct evr_ah_cache *cache);
+
+/* The hardware addresses may be others now. */
+void evr_ah_cache_retire_all(struct evr_ah_cache *cache);
 
 /*
  * Finds or makes one, with a reference. Slow when it is made: off InfiniBand the kernel may ask for

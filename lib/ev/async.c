@@ -2,10 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "ev/base.h"
+#include "ev/lock.h"
+#include "util/clock.h"
 #include "util/ptrmap.h"
 
 enum { MOST_IN_TURN = 64 };
@@ -19,7 +20,7 @@ struct evr_async_context {
 	struct evr_ptrmap subjects; /* a verbs object -> struct evr_async_subject */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct evr_lock lock = EVR_LOCK_INITIALIZER(EVR_LOCK_ASYNC);
 /* And all that is in them. */
 static TAILQ_HEAD(, evr_async_context) contexts = TAILQ_HEAD_INITIALIZER(contexts);
 
@@ -29,7 +30,7 @@ static TAILQ_HEAD(, evr_async_context) contexts = TAILQ_HEAD_INITIALIZER(context
 static bool wake(struct evrdma_base *base)
 {
 	if (!base->async.queued)
-		base->async.queued = !evr_inbox_put(base, &base->async.item, NULL);
+		base->async.queued = !evr_inbox_put(base, &base->async.item);
 	return base->async.queued;
 }
 
@@ -114,14 +115,14 @@ static struct evr_async_subject *next_with_events(struct evrdma_base *base, uint
 {
 	struct evr_async_subject *subject;
 
-	pthread_mutex_lock(&lock);
+	evr_lock(&lock);
 	subject = TAILQ_FIRST(&base->async.subjects);
 	if (subject) {
 		TAILQ_REMOVE(&base->async.subjects, subject, link);
 		*events = subject->events;
 		subject->events = 0;
 	}
-	pthread_mutex_unlock(&lock);
+	evr_unlock(&lock);
 	return subject;
 }
 
@@ -135,10 +136,11 @@ static int read_event(struct evr_async_context *context)
 	errno = 0;
 	if (ibv_get_async_event(context->verbs, &event))
 		return errno ? -errno : -EIO;
-	pthread_mutex_lock(&lock);
+	/* Who hears of it may destroy the object at once, which waits to be acknowledged. */
+	evr_lock(&lock);
 	note_event(context, &event);
-	pthread_mutex_unlock(&lock);
 	ibv_ack_async_event(&event);
+	evr_unlock(&lock);
 	return 0;
 }
 
@@ -153,9 +155,9 @@ static void stop_reading(struct evr_async *async)
 static void give_up(struct evr_async *async)
 {
 	stop_reading(async);
-	pthread_mutex_lock(&lock);
+	evr_lock(&lock);
 	async->context->reader = NULL;
-	pthread_mutex_unlock(&lock);
+	evr_unlock(&lock);
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
@@ -192,6 +194,7 @@ static int start_reading(struct evr_async *async)
 		return ret;
 	event_assign(&async->event, base->event_base, async->context->verbs->async_fd,
 		EV_READ | EV_PERSIST, on_readable, async);
+	evr_base_set_urgent(base, &async->event);
 	evr_base_set_priority(&async->event, base->options.cm_priority);
 	if (event_add(&async->event, NULL))
 		return -ENOMEM;
@@ -220,9 +223,9 @@ static bool is_to_take_over(const struct evr_async *async)
 {
 	bool is_reader;
 
-	pthread_mutex_lock(&lock);
+	evr_lock(&lock);
 	is_reader = async->context->reader == async;
-	pthread_mutex_unlock(&lock);
+	evr_unlock(&lock);
 	return is_reader && !async->reading;
 }
 
@@ -230,25 +233,46 @@ static void take_over(struct evr_async *async)
 {
 	if (!is_to_take_over(async) || !start_reading(async))
 		return;
-	pthread_mutex_lock(&lock);
+	evr_lock(&lock);
 	pass_on(async);
-	pthread_mutex_unlock(&lock);
+	evr_unlock(&lock);
+}
+
+static bool tell_next(struct evrdma_base *base)
+{
+	uint32_t events;
+	struct evr_async_subject *subject = next_with_events(base, &events);
+
+	if (subject)
+		subject->happened(subject, events);
+	return subject;
+}
+
+/* What is left comes in a later turn. */
+static void wake_if_more(struct evrdma_base *base)
+{
+	evr_lock(&lock);
+	if (!TAILQ_EMPTY(&base->async.subjects))
+		wake(base);
+	evr_unlock(&lock);
 }
 
 /* Something was noted for this base, or it is to read from now on. */
 static void deliver(struct evrdma_base *base, struct evr_inbox_item *item)
 {
-	struct evr_async_subject *subject;
+	uint64_t deadline = evr_base_turn_deadline(base);
 	struct evr_device *device;
-	uint32_t events;
 
-	pthread_mutex_lock(&lock);
+	evr_lock(&lock);
 	base->async.queued = false;
-	pthread_mutex_unlock(&lock);
+	evr_unlock(&lock);
 	TAILQ_FOREACH (device, &base->devices, link)
 		take_over(&device->async);
-	while ((subject = next_with_events(base, &events)))
-		subject->happened(subject, events);
+	while (tell_next(base))
+		if (evr_clock_now_us() >= deadline) {
+			wake_if_more(base);
+			break;
+		}
 }
 
 /* --- devices -------------------------------------------------------------------------------- */
@@ -343,9 +367,9 @@ int evr_async_start(struct evr_async *async, struct evrdma_base *base, struct ib
 	ret = make_ports(async, port_happened);
 	if (ret)
 		return ret;
-	pthread_mutex_lock(&lock);
+	evr_lock(&lock);
 	ret = join(async, verbs);
-	pthread_mutex_unlock(&lock);
+	evr_unlock(&lock);
 	if (ret)
 		free(async->ports);
 	return ret;
@@ -364,14 +388,14 @@ void evr_async_stop(struct evr_async *async)
 	unsigned i;
 
 	stop_reading(async);
-	pthread_mutex_lock(&lock);
+	evr_lock(&lock);
 	for (i = 0; i <= async->port_count; i++)
 		forget_events(&async->ports[i]);
 	TAILQ_REMOVE(&context->members, async, link);
 	if (context->reader == async)
 		pass_on(async);
 	release_if_unused(context);
-	pthread_mutex_unlock(&lock);
+	evr_unlock(&lock);
 	free(async->ports);
 }
 
@@ -386,9 +410,9 @@ int evr_async_watch(struct evr_async *async, const void *object, struct evr_asyn
 {
 	int ret;
 
-	pthread_mutex_lock(&lock);
+	evr_lock(&lock);
 	ret = evr_ptrmap_add(&async->context->subjects, object, subject);
-	pthread_mutex_unlock(&lock);
+	evr_unlock(&lock);
 	subject->async = ret ? NULL : async;
 	return ret;
 }
@@ -397,10 +421,10 @@ void evr_async_unwatch(const void *object, struct evr_async_subject *subject)
 {
 	if (!subject->async)
 		return;
-	pthread_mutex_lock(&lock);
+	evr_lock(&lock);
 	evr_ptrmap_remove(&subject->async->context->subjects, object);
 	forget_events(subject);
-	pthread_mutex_unlock(&lock);
+	evr_unlock(&lock);
 	subject->async = NULL;
 }
 
@@ -408,10 +432,10 @@ int evrdma_async_event(struct ibv_context *verbs, const struct ibv_async_event *
 {
 	struct evr_async_context *context;
 
-	pthread_mutex_lock(&lock);
+	evr_lock(&lock);
 	context = find(verbs);
 	if (context)
 		note_event(context, event);
-	pthread_mutex_unlock(&lock);
+	evr_unlock(&lock);
 	return context ? 0 : -ENODEV;
 }

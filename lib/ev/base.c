@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,20 +17,23 @@
 
 /* How long the channel is left alone when there is no memory to read it. */
 enum { CM_PAUSE_MS = 10 };
+/* The CM looks no more often. */
+enum { LOOK_MS = 1000 };
+enum { MAX_SPIN_US = 1000000 };
 
 static const struct evrdma_base_options default_options = {
-	.size = sizeof(struct evrdma_base_options),
 	.turn_budget_us = 500,
 	.cq_budget = 256,
 	.cq_entries = 4096,
 	.device_idle_ms = 1000,
 	.data_priority = -1,
 	.cm_priority = -1,
+	.comp_vector = -1,
 };
 
 void evrdma_base_options_init_sized(struct evrdma_base_options *options, size_t size)
 {
-	evr_options_store(options, size, &default_options, sizeof(default_options));
+	evr_options_init(options, size, &default_options, sizeof(default_options));
 }
 
 const char *evrdma_version(void)
@@ -83,12 +87,12 @@ static void cancel(struct evr_task_list *list, struct evr_task *task)
 
 void evr_base_queue(struct evrdma_base *base, struct evr_task *task)
 {
-	queue(base, &base->tasks, task);
+	queue(base, &base->tasks[task->kind], task);
 }
 
 void evr_base_cancel(struct evrdma_base *base, struct evr_task *task)
 {
-	cancel(&base->tasks, task);
+	cancel(&base->tasks[task->kind], task);
 }
 
 void evr_base_queue_post(struct evrdma_base *base, struct evr_task *task)
@@ -96,14 +100,51 @@ void evr_base_queue_post(struct evrdma_base *base, struct evr_task *task)
 	queue(base, &base->posts, task);
 }
 
+void evr_base_queue_post_first(struct evrdma_base *base, struct evr_task *task)
+{
+	if (task->queued)
+		return;
+	task->queued = true;
+	TAILQ_INSERT_HEAD(&base->posts, task, link);
+	evr_base_kick(base);
+}
+
 void evr_base_cancel_post(struct evrdma_base *base, struct evr_task *task)
 {
 	cancel(&base->posts, task);
 }
 
+void evr_base_queue_tell(struct evrdma_base *base, struct evr_task *task)
+{
+	queue(base, &base->tells, task);
+}
+
+void evr_base_cancel_tell(struct evrdma_base *base, struct evr_task *task)
+{
+	cancel(&base->tells, task);
+}
+
+/* A channel that is lost is left alone, and one that waits for memory is read when it has. */
 void evr_base_poll_cm(struct evrdma_base *base)
 {
-	event_active(&base->cm_event, EV_READ, 0);
+	if (event_pending(&base->cm_event, EV_READ, NULL))
+		event_active(&base->cm_event, EV_READ, 0);
+}
+
+void evr_base_keep_polling_cm(struct evrdma_base *base)
+{
+	if (!evtimer_pending(&base->look_timer, NULL))
+		evr_base_add_timer(&base->look_timer, LOOK_MS);
+}
+
+static void on_look(evutil_socket_t fd, short what, void *arg)
+{
+	struct evrdma_base *base = arg;
+
+	if (base->closing)
+		return;
+	evr_base_poll_cm(base);
+	evr_base_keep_polling_cm(base);
 }
 
 void evr_base_add_timer(struct event *timer, int timeout_ms)
@@ -120,31 +161,69 @@ void evr_base_set_priority(struct event *event, int priority)
 		event_priority_set(event, priority);
 }
 
-static uint64_t turn_deadline(const struct evrdma_base *base)
+void evr_base_set_urgent(const struct evrdma_base *base, struct event *event)
+{
+	int data = base->options.data_priority;
+
+	if (data >= 0 && data < event_get_priority(event))
+		event_priority_set(event, data);
+}
+
+void evr_base_assign_timer(
+	struct evrdma_base *base, struct event *timer, event_callback_fn cb, void *arg)
+{
+	evtimer_assign(timer, base->event_base, cb, arg);
+	evr_base_set_urgent(base, timer);
+}
+
+uint64_t evr_base_turn_deadline(const struct evrdma_base *base)
 {
 	return evr_clock_now_us() + base->options.turn_budget_us;
+}
+
+static bool has_tasks(const struct evrdma_base *base)
+{
+	unsigned kind;
+
+	for (kind = 0; kind < EVR_TASK_KINDS; kind++)
+		if (!TAILQ_EMPTY(&base->tasks[kind]))
+			return true;
+	return false;
+}
+
+/* Of the kind whose turn it is, or of the next that has one; NULL: none has. */
+static struct evr_task *next_task(struct evrdma_base *base)
+{
+	struct evr_task *task = NULL;
+	unsigned i;
+
+	for (i = 0; i < EVR_TASK_KINDS && !task; i++) {
+		task = TAILQ_FIRST(&base->tasks[base->next_kind]);
+		base->next_kind = (base->next_kind + 1) % EVR_TASK_KINDS;
+	}
+	return task;
 }
 
 /* At least one task, so that there is progress on a machine however slow. */
 static void run_tasks(struct evrdma_base *base)
 {
-	uint64_t deadline = turn_deadline(base);
+	uint64_t deadline = has_tasks(base) ? evr_base_turn_deadline(base) : 0;
 	struct evr_task *task;
 
-	while ((task = TAILQ_FIRST(&base->tasks))) {
+	while ((task = next_task(base))) {
 		evr_base_cancel(base, task);
 		task->run(task);
 		base->stats.tasks++;
 		if (evr_clock_now_us() >= deadline)
 			break;
 	}
-	base->stats.turns_over_budget += task && !TAILQ_EMPTY(&base->tasks);
+	base->stats.turns_over_budget += task && has_tasks(base);
 }
 
 /* The same. What is left goes to the end of the next turn. */
 static void run_posts(struct evrdma_base *base)
 {
-	uint64_t deadline = turn_deadline(base);
+	uint64_t deadline = TAILQ_EMPTY(&base->posts) ? 0 : evr_base_turn_deadline(base);
 	struct evr_task *task;
 
 	while ((task = TAILQ_FIRST(&base->posts))) {
@@ -155,6 +234,19 @@ static void run_posts(struct evrdma_base *base)
 	}
 }
 
+/* Those that were not done come first, so that all of one queue are told in order. */
+static void run_tells(struct evrdma_base *base)
+{
+	struct evr_task *task;
+
+	base->tell_budget = (int)base->options.cq_budget;
+	while (base->tell_budget > 0 && (task = TAILQ_FIRST(&base->tells))) {
+		evr_base_cancel_tell(base, task);
+		task->run(task);
+	}
+	evr_cq_service_ready(base);
+}
+
 /* A CQ that cannot be armed is always ready, and does not hold up the end of a base. */
 static bool has_completions(const struct evrdma_base *base)
 {
@@ -163,7 +255,8 @@ static bool has_completions(const struct evrdma_base *base)
 
 static bool has_work(const struct evrdma_base *base)
 {
-	return !TAILQ_EMPTY(&base->tasks) || !TAILQ_EMPTY(&base->posts) || has_completions(base);
+	return has_tasks(base) || !TAILQ_EMPTY(&base->posts) || !TAILQ_EMPTY(&base->tells) ||
+		has_completions(base);
 }
 
 static void count_turn(struct evrdma_base *base, uint64_t us)
@@ -175,13 +268,17 @@ static void count_turn(struct evrdma_base *base, uint64_t us)
 
 static void finish(struct evrdma_base *base);
 
+static bool is_deserted(const struct evrdma_base *base)
+{
+	return base->closing && TAILQ_EMPTY(&base->objs) && TAILQ_EMPTY(&base->cmids);
+}
+
 static bool can_finish(struct evrdma_base *base)
 {
-	if (!base->closing || !TAILQ_EMPTY(&base->objs) || !TAILQ_EMPTY(&base->cmids))
+	if (!is_deserted(base))
 		return false;
 	/* It may bring requests from other threads, which are then objects to close. */
-	evr_inbox_deliver(base);
-	return TAILQ_EMPTY(&base->objs);
+	return !evr_inbox_deliver(base) && TAILQ_EMPTY(&base->objs);
 }
 
 static void on_turn(evutil_socket_t fd, short what, void *arg)
@@ -192,13 +289,14 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 
 	base->kicked = false;
 	base->in_turn = true;
-	evr_cq_service_ready(base);
+	run_tells(base);
 	run_tasks(base);
 	run_posts(base);
 	evr_shutdown_look(base);
 	base->in_turn = false;
 	count_turn(base, evr_clock_now_us() - start);
-	if (has_work(base))
+	if (has_work(base) ||
+		(is_deserted(base) && evr_device_shed_all(base, evr_base_turn_deadline(base))))
 		base->kicked = true;
 	/* By a timer, not by activation: every other event of the loop has its turn first. */
 	if (base->kicked)
@@ -212,12 +310,17 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 /* Nothing will be heard of any id again; say so rather than spin on a readable channel. */
 static void lose_channel(struct evrdma_base *base, int err)
 {
-	struct evr_cmid *cmid, *next;
+	struct evr_cmid *cmid;
 
 	evr_log(EVRDMA_LOG_ERROR, "the event channel cannot be read any more: %s", strerror(err));
 	event_del(&base->cm_event);
-	TAILQ_FOREACH_SAFE (cmid, &base->cmids, link, next)
+	base->channel_err = err;
+	/* Who is told may close or move any other. */
+	while ((cmid = TAILQ_FIRST(&base->cmids)) && !cmid->lost) {
+		TAILQ_REMOVE(&base->cmids, cmid, link);
+		TAILQ_INSERT_TAIL(&base->cmids, cmid, link);
 		evr_cmid_lost(cmid, err);
+	}
 }
 
 /* Want of memory may pass. Until then the events stay where they are, and the loop may sleep. */
@@ -227,23 +330,29 @@ static void pause_reading(struct evrdma_base *base)
 	evr_base_add_timer(&base->cm_pause, CM_PAUSE_MS);
 }
 
+/* Over budget, it is asked again after all others, and not left to the channel to say that it is
+   readable: of events that came with an id it does not. */
+static void on_cm_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct evrdma_base *base = arg;
+	int ret = evr_cmid_read_events(base, evr_base_turn_deadline(base));
+
+	if (ret == -ENOMEM)
+		pause_reading(base);
+	else if (ret < 0)
+		lose_channel(base, -ret);
+	else if (ret)
+		evr_base_add_timer(&base->cm_pause, 0);
+}
+
 static void on_pause_over(evutil_socket_t fd, short what, void *arg)
 {
 	struct evrdma_base *base = arg;
 
 	if (event_add(&base->cm_event, NULL))
 		evr_base_add_timer(&base->cm_pause, CM_PAUSE_MS);
-}
-
-static void on_cm_readable(evutil_socket_t fd, short what, void *arg)
-{
-	struct evrdma_base *base = arg;
-	int ret = evr_cmid_read_events(base, turn_deadline(base));
-
-	if (ret == -ENOMEM)
-		pause_reading(base);
-	else if (ret)
-		lose_channel(base, -ret);
+	else
+		on_cm_readable(fd, what, arg);
 }
 
 static int set_nonblocking(struct evrdma_base *base)
@@ -256,6 +365,11 @@ static int set_nonblocking(struct evrdma_base *base)
 	return 0;
 }
 
+static void restore_flags(struct evrdma_base *base)
+{
+	fcntl(base->channel->fd, F_SETFL, base->saved_fd_flags);
+}
+
 static int start_reading(struct evrdma_base *base)
 {
 	int ret = set_nonblocking(base);
@@ -264,9 +378,13 @@ static int start_reading(struct evrdma_base *base)
 		return ret;
 	event_assign(&base->cm_event, base->event_base, base->channel->fd, EV_READ | EV_PERSIST,
 		on_cm_readable, base);
+	evr_base_set_urgent(base, &base->cm_event);
 	evr_base_set_priority(&base->cm_event, base->options.cm_priority);
-	evtimer_assign(&base->cm_pause, base->event_base, on_pause_over, base);
-	return event_add(&base->cm_event, NULL) ? -ENOMEM : 0;
+	evr_base_assign_timer(base, &base->cm_pause, on_pause_over, base);
+	if (!event_add(&base->cm_event, NULL))
+		return 0;
+	restore_flags(base);
+	return -ENOMEM;
 }
 
 static void give_channel_back(struct evrdma_base *base)
@@ -276,19 +394,23 @@ static void give_channel_back(struct evrdma_base *base)
 	if (base->own_channel)
 		rdma_destroy_event_channel(base->channel);
 	else
-		fcntl(base->channel->fd, F_SETFL, base->saved_fd_flags);
+		restore_flags(base);
 }
 
 /* --- life ----------------------------------------------------------------------------------- */
 
 static void init_lists(struct evrdma_base *base)
 {
-	TAILQ_INIT(&base->tasks);
+	unsigned kind;
+
+	for (kind = 0; kind < EVR_TASK_KINDS; kind++)
+		TAILQ_INIT(&base->tasks[kind]);
 	TAILQ_INIT(&base->objs);
 	TAILQ_INIT(&base->cmids);
 	TAILQ_INIT(&base->devices);
 	TAILQ_INIT(&base->ready_cqs);
 	TAILQ_INIT(&base->posts);
+	TAILQ_INIT(&base->tells);
 	TAILQ_INIT(&base->pools);
 	TAILQ_INIT(&base->srqs);
 	TAILQ_INIT(&base->domains);
@@ -308,8 +430,17 @@ static bool options_valid(const struct evrdma_base_options *o, const struct even
 
 	return o->cq_budget && o->cq_budget <= INT_MAX && o->device_idle_ms <= INT_MAX &&
 		o->device_poll_ms <= INT_MAX && !(o->flags & ~EVRDMA_BASE_OPT_NO_ASYNC_EVENTS) &&
+		o->comp_vector >= -1 && o->spin_us <= MAX_SPIN_US &&
 		in_range(o->data_priority, -1, last_priority) &&
 		in_range(o->cm_priority, -1, last_priority);
+}
+
+/* In turn, so that the bases of a program with many threads share its processors. */
+static unsigned choose_vector(int wanted)
+{
+	static atomic_uint next;
+
+	return wanted < 0 ? atomic_fetch_add(&next, 1) & INT_MAX : (unsigned)wanted;
 }
 
 static int start(struct evrdma_base *base)
@@ -317,6 +448,7 @@ static int start(struct evrdma_base *base)
 	int ret;
 
 	event_assign(&base->turn_event, base->event_base, -1, 0, on_turn, base);
+	evr_base_assign_timer(base, &base->look_timer, on_look, base);
 	evr_base_set_priority(&base->turn_event, base->options.data_priority);
 	evr_shutdown_init(base);
 	ret = evr_inbox_init(base);
@@ -354,6 +486,7 @@ static struct evrdma_base *make(struct event_base *event_base, struct rdma_event
 		ret = -EINVAL;
 	if (ret)
 		goto fail;
+	base->comp_vector = choose_vector(base->options.comp_vector);
 	ret = start(base);
 	if (ret)
 		goto fail;
@@ -415,6 +548,7 @@ static void finish(struct evrdma_base *base)
 	evr_pool_release_all(base);
 	event_del(&base->turn_event);
 	event_del(&base->shutdown_timer);
+	event_del(&base->look_timer);
 	give_channel_back(base);
 	evr_ptrmap_fini(&base->cmid_map);
 	evr_idmap_fini(&base->work_owners);

@@ -18,10 +18,12 @@ enum { PEER_ACCESS = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCE
 static const unsigned known_flags =
 	EVRDMA_BUF_OPT_REMOTE_READ | EVRDMA_BUF_OPT_REMOTE_WRITE | EVRDMA_BUF_OPT_REMOTE_ATOMIC;
 
-static int access_of(unsigned flags)
+int evr_buf_access(unsigned flags)
 {
 	int access = IBV_ACCESS_LOCAL_WRITE;
 
+	if (flags & ~known_flags)
+		return -EINVAL;
 	if (flags & EVRDMA_BUF_OPT_REMOTE_READ)
 		access |= IBV_ACCESS_REMOTE_READ;
 	if (flags & EVRDMA_BUF_OPT_REMOTE_WRITE)
@@ -45,15 +47,16 @@ struct evrdma_buf *evrdma_buf_new_reference(
 	void *data, size_t size, unsigned flags, evrdma_buf_cleanup_cb cleanup, void *arg)
 {
 	struct reference *reference;
+	int access = evr_buf_access(flags);
 
-	if (!data || !size || flags & ~known_flags) {
+	if (!data || !size || access < 0) {
 		errno = EINVAL;
 		return NULL;
 	}
 	reference = calloc(1, sizeof(*reference));
 	if (!reference)
 		return NULL;
-	evr_region_init(&reference->region, data, size, access_of(flags));
+	evr_region_init(&reference->region, data, size, access);
 	reference->buf = (struct evrdma_buf){
 		.region = &reference->region,
 		.data = data,
@@ -89,20 +92,40 @@ size_t evrdma_buf_size(const struct evrdma_buf *buf)
 	return buf->size;
 }
 
-int evr_buf_lkey(struct evrdma_buf *buf, struct evr_pd *pd, uint32_t *lkey)
+void evrdma_buf_set_user(struct evrdma_buf *buf, void *user)
+{
+	buf->user = user;
+}
+
+void *evrdma_buf_get_user(const struct evrdma_buf *buf)
+{
+	return buf->user;
+}
+
+static int get_lkey(struct evrdma_buf *buf, struct evr_pd *pd, int more, uint32_t *lkey)
 {
 	const struct ibv_mr *mr;
-	int ret = evr_region_get_mr(buf->region, pd, &mr);
+	int ret = evr_region_get_mr(buf->region, pd, more, &mr);
 
 	if (!ret)
 		*lkey = mr->lkey;
 	return ret;
 }
 
+int evr_buf_lkey(struct evrdma_buf *buf, struct evr_pd *pd, uint32_t *lkey)
+{
+	return get_lkey(buf, pd, 0, lkey);
+}
+
+int evr_buf_sink_lkey(struct evrdma_buf *buf, struct evr_pd *pd, uint32_t *lkey)
+{
+	return get_lkey(buf, pd, IBV_ACCESS_REMOTE_WRITE, lkey);
+}
+
 int evr_buf_rkey(struct evrdma_buf *buf, struct evr_pd *pd, uint32_t *rkey)
 {
 	const struct ibv_mr *mr;
-	int ret = buf->region->access & PEER_ACCESS ? evr_region_get_mr(buf->region, pd, &mr)
+	int ret = buf->region->access & PEER_ACCESS ? evr_region_get_mr(buf->region, pd, 0, &mr)
 						    : -EACCES;
 
 	if (!ret)

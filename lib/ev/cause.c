@@ -81,7 +81,34 @@ static bool pins_memory(enum evrdma_step step)
 	return step == EVRDMA_STEP_DEVICE || step == EVRDMA_STEP_TRANSFER;
 }
 
-static const char *find(int err, enum evrdma_step step, char *buf, size_t size)
+static const struct {
+	enum evrdma_step step;
+	int err; /* 0: any */
+	const char *text;
+} advice[] = {
+	{ EVRDMA_STEP_ADDR, ENODEV,
+		"no RDMA device is on the interface that leads there, see rdma link" },
+	{ EVRDMA_STEP_ROUTE, ENODEV,
+		"if it is 127.0.0.1 or ::1, use an address of the RDMA device instead" },
+	{ EVRDMA_STEP_ACCEPT, ECONNRESET, "the peer gave up before it was answered" },
+	{ EVRDMA_STEP_DELIVER, ETIMEDOUT,
+		"the peer has not acknowledged all that was sent within drain_timeout_ms" },
+	{ EVRDMA_STEP_DISCONNECT, ETIMEDOUT,
+		"every send is done, only the peer's answer is late" },
+	{ EVRDMA_STEP_CHANNEL, 0, "close the base and what is on it, and make another one" },
+};
+
+static const char *find_advice(int err, enum evrdma_step step)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(advice) / sizeof(advice[0]); i++)
+		if (advice[i].step == step && (!advice[i].err || advice[i].err == err))
+			return advice[i].text;
+	return NULL;
+}
+
+static const char *find_limit(int err, enum evrdma_step step, char *buf, size_t size)
 {
 	switch (err) {
 	case EMFILE:
@@ -101,8 +128,10 @@ static const char *find(int err, enum evrdma_step step, char *buf, size_t size)
 const char *evr_cause_text(int err, enum evrdma_step step, char *buf, size_t size)
 {
 	int saved = errno;
-	const char *text = find(err, step, buf, size);
+	const char *text = find_advice(err, step);
 
+	if (!text)
+		text = find_limit(err, step, buf, size);
 	errno = saved;
 	return text;
 }

@@ -1,4 +1,7 @@
-/* What about this process is likely to have made a call fail: its limits, its permissions. */
+/*
+ * What is likely to have made a call fail, and what can be done: this process's limits and
+ * permissions, and what the errno alone would not say of a step.
+ */
 #ifndef EVR_EV_CAUSE_H
 #define EVR_EV_CAUSE_H
 

@@ -8,11 +8,28 @@
 #include "ev/log.h"
 #include "util/clock.h"
 
-/* The kernel's largest private data. */
-enum { MAX_PRIVATE_DATA = 256 };
+enum {
+	MAX_PRIVATE_DATA = 256, /* the kernel's largest */
+	/*
+	 * Of an id whose device goes nothing more is heard, while the driver waits on for the peer:
+	 * the longest, siw, for 10 seconds.
+	 */
+	LATE_MS = 10500,
+};
+
+static void on_late(evutil_socket_t fd, short what, void *arg);
+
+static void belong_to(struct evr_cmid *cmid, struct evrdma_base *base)
+{
+	cmid->base = base;
+	cmid->lost = false;
+	evr_base_assign_timer(base, &cmid->late, on_late, cmid);
+	TAILQ_INSERT_TAIL(&base->cmids, cmid, link);
+}
 
 static void forget(struct evr_cmid *cmid)
 {
+	event_del(&cmid->late);
 	evr_ptrmap_remove(&cmid->base->cmid_map, cmid->cm);
 	TAILQ_REMOVE(&cmid->base->cmids, cmid, link);
 	evr_base_kick_if_closing(cmid->base);
@@ -24,10 +41,10 @@ int evr_cmid_take(struct evr_cmid *cmid, struct evrdma_base *base, struct rdma_c
 
 	if (ret)
 		return ret;
-	cmid->base = base;
 	cmid->cm = cm;
+	cmid->asked = false;
 	cmid->unanswered = false;
-	TAILQ_INSERT_TAIL(&base->cmids, cmid, link);
+	belong_to(cmid, base);
 	return 0;
 }
 
@@ -36,6 +53,8 @@ int evr_cmid_create(struct evr_cmid *cmid, struct evrdma_base *base, enum rdma_p
 	struct rdma_cm_id *cm;
 	int ret;
 
+	if (base->channel_err)
+		return -base->channel_err;
 	if (rdma_create_id(base->channel, &cm, NULL, ps))
 		return -errno;
 	ret = evr_cmid_take(cmid, base, cm);
@@ -70,6 +89,7 @@ void evr_cmid_destroy(struct evr_cmid *cmid)
 
 int evr_cmid_migrate(struct evr_cmid *cmid, struct evrdma_base *base)
 {
+	bool late = cmid->cm && evtimer_pending(&cmid->late, NULL);
 	struct rdma_cm_id *cm = cmid->cm;
 	int ret;
 
@@ -84,8 +104,10 @@ int evr_cmid_migrate(struct evr_cmid *cmid, struct evrdma_base *base)
 		return ret;
 	}
 	forget(cmid);
-	cmid->base = base;
-	TAILQ_INSERT_TAIL(&base->cmids, cmid, link);
+	belong_to(cmid, base);
+	if (late)
+		evr_base_add_timer(&cmid->late, LATE_MS);
+	evr_base_poll_cm(base);
 	return 0;
 }
 
@@ -93,6 +115,7 @@ int evr_cmid_migrate(struct evr_cmid *cmid, struct evrdma_base *base)
 
 void evr_cmid_asked(struct evr_cmid *cmid)
 {
+	cmid->asked = true;
 	cmid->unanswered = cmid->cm->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
 }
 
@@ -104,8 +127,14 @@ static void answered(struct evr_cmid *cmid)
 	evr_obj_continue(cmid->owner);
 }
 
+static void on_late(evutil_socket_t fd, short what, void *arg)
+{
+	answered(arg);
+}
+
 void evr_cmid_lost(struct evr_cmid *cmid, int err)
 {
+	cmid->lost = true;
 	answered(cmid);
 	cmid->ops->lost(cmid, err);
 }
@@ -119,7 +148,6 @@ static bool is_answer(const struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_ESTABLISHED:
 	case RDMA_CM_EVENT_DISCONNECTED:
-	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		return true;
 	default:
 		return false;
@@ -135,9 +163,10 @@ struct event_copy {
 
 static bool has_private_data(const struct rdma_cm_event *event)
 {
-	/* A multicast event has the join's context there instead. */
+	/* A multicast event has the join's context there instead; a younger, what is its own. */
 	return event->event != RDMA_CM_EVENT_MULTICAST_JOIN &&
-		event->event != RDMA_CM_EVENT_MULTICAST_ERROR && event->param.conn.private_data;
+		event->event != RDMA_CM_EVENT_MULTICAST_ERROR &&
+		event->event <= RDMA_CM_EVENT_TIMEWAIT_EXIT && event->param.conn.private_data;
 }
 
 /* Copies before the acknowledgement frees it. conn and ud begin alike. */
@@ -166,8 +195,12 @@ static void dispatch(struct evrdma_base *base, const struct rdma_cm_event *event
 	struct evr_cmid *cmid =
 		evr_ptrmap_find(&base->cmid_map, request ? event->listen_id : event->id);
 
-	if (cmid && is_answer(event))
+	if (cmid && is_answer(event)) {
+		cmid->asked = false;
 		answered(cmid);
+	}
+	if (cmid && cmid->unanswered && event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		evr_base_add_timer(&cmid->late, LATE_MS);
 	if (cmid)
 		cmid->ops->event(cmid, event);
 	else if (base->event_cb)
@@ -200,6 +233,8 @@ int evr_cmid_read_events(struct evrdma_base *base, uint64_t deadline_us)
 
 	do {
 		ret = read_event(base);
-	} while ((!ret || ret == -EINTR) && evr_clock_now_us() < deadline_us);
-	return ret == -EAGAIN || ret == -EINTR ? 0 : ret;
+		if (ret && ret != -EINTR)
+			return ret == -EAGAIN ? 0 : ret;
+	} while (evr_clock_now_us() < deadline_us);
+	return 1;
 }

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <event2/event.h>
+#include <event2/event_struct.h>
 #include <rdma/rdma_cma.h>
 
 #include "util/list.h"
@@ -26,7 +28,11 @@ struct evr_cmid {
 	struct evr_obj *owner;
 	const struct evr_cmid_ops *ops;
 	TAILQ_ENTRY(evr_cmid) link;
-	bool unanswered; /* see evr_cmid_asked() */
+	bool asked;	   /* to connect or to accept, and the peer has not answered */
+	bool unanswered;   /* see evr_cmid_asked() */
+	bool lost;	   /* its owner was told that no event will come */
+	bool listens;	   /* what the base has on its device stays */
+	struct event late; /* when no answer can come, the kernel has given up by then */
 };
 
 TAILQ_HEAD(evr_cmid_list, evr_cmid);
@@ -51,7 +57,7 @@ void evr_cmid_lost(struct evr_cmid *cmid, int err);
 void evr_cmid_destroy(struct evr_cmid *cmid);
 int evr_cmid_migrate(struct evr_cmid *cmid, struct evrdma_base *base);
 
-/* Reads events until there is none or the time is up. Returns 0, or why none can be read. */
+/* Reads events. 0: there is none left; 1: the time is up; else why none can be read. */
 int evr_cmid_read_events(struct evrdma_base *base, uint64_t deadline_us);
 
 #endif

@@ -8,13 +8,17 @@
 #include "ev/addr.h"
 #include "ev/base.h"
 #include "ev/error.h"
+#include "ev/linger.h"
+#include "ev/rnr.h"
+#include "util/clock.h"
 #include "util/options.h"
 
 /* What kind of callback a send has. */
 enum { SEND_CB, WORK_CB, PROBE_CB };
 
+enum { US_PER_MS = 1000 };
+
 static const struct evrdma_conn_options default_options = {
-	.size = sizeof(struct evrdma_conn_options),
 	.connect_timeout_ms = 10000,
 	.drain_timeout_ms = 1000,
 	.send_depth = 64,
@@ -28,11 +32,13 @@ static const struct evrdma_conn_options default_options = {
 	.rnr_retry_count = 7,
 	.responder_resources = 1,
 	.initiator_depth = 1,
+	.min_rnr_timer_us = 640,
+	.attempt_timeout_ms = 1000,
 };
 
 void evrdma_conn_options_init_sized(struct evrdma_conn_options *options, size_t size)
 {
-	evr_options_store(options, size, &default_options, sizeof(default_options));
+	evr_options_init(options, size, &default_options, sizeof(default_options));
 }
 
 /* --- telling -------------------------------------------------------------------------------- */
@@ -44,16 +50,33 @@ void evr_conn_tell(
 		conn->event_cb(conn, event, error, conn->arg);
 }
 
+static void tell_end(struct evrdma_conn *conn)
+{
+	bool failed = conn->end_event == EVRDMA_CONN_ERROR;
+
+	evr_conn_finish_read(conn);
+	if (conn->state == EVR_CONN_DOWN)
+		return;
+	conn->obj.base->stats.connections_failed += failed;
+	evr_obj_end(&conn->obj);
+	evr_conn_tell(conn, conn->end_event, failed ? &conn->end_error : NULL);
+}
+
+/*
+ * Messages that came before the end are told before it. One of the completions among them may be
+ * the end as well, and is then the one that is told.
+ */
 void evr_conn_down(
 	struct evrdma_conn *conn, enum evrdma_conn_event event, const struct evrdma_error *error)
 {
-	/* Messages that came before the end are told before it; one of them may be the end. */
-	evr_qp_reap(&conn->qp);
-	if (conn->state == EVR_CONN_DOWN)
+	if (conn->state == EVR_CONN_DOWN || (conn->ends && !evr_qp_is_telling(&conn->qp)))
 		return;
-	conn->obj.base->stats.connections_failed += event == EVRDMA_CONN_ERROR;
-	evr_obj_end(&conn->obj);
-	evr_conn_tell(conn, event, error);
+	conn->ends = true;
+	conn->end_event = event;
+	if (error)
+		conn->end_error = *error;
+	if (!evr_qp_catch_up(&conn->qp))
+		tell_end(conn);
 }
 
 static void fail(struct evrdma_conn *conn, const struct evrdma_error *error)
@@ -123,22 +146,46 @@ static void on_disconnected(struct evrdma_conn *conn)
 	}
 }
 
+static void disconnect_if_quiet(struct evrdma_conn *conn);
+
+/* Of a connection that is up: of its handshake, and how that ended when data was first. */
+static void on_late_event(struct evrdma_conn *conn, const struct rdma_cm_event *event)
+{
+	switch (event->event) {
+	case RDMA_CM_EVENT_ESTABLISHED:
+		evr_conn_linked(conn, event);
+		disconnect_if_quiet(conn);
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		on_disconnected(conn);
+		break;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+		/* A neighbour that has moved ends no handshake that was over. */
+		if (!conn->linked)
+			part(conn);
+		evr_conn_fail(conn, ETIMEDOUT, conn->step);
+		break;
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		evr_conn_tell(conn, EVRDMA_CONN_ADDR_CHANGED, NULL);
+		break;
+	default:
+		break;
+	}
+}
+
 static void on_event(struct evr_cmid *cmid, const struct rdma_cm_event *event)
 {
 	struct evrdma_conn *conn = evr_container_of(cmid, struct evrdma_conn, cmid);
 
-	switch (event->event) {
-	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
 		on_removal(conn);
-		break;
-	case RDMA_CM_EVENT_DISCONNECTED:
+	else if (event->event == RDMA_CM_EVENT_DISCONNECTED)
 		on_disconnected(conn);
-		break;
-	default:
-		if (conn->state == EVR_CONN_SETUP)
-			evr_conn_setup_on_event(conn, event);
-		break;
-	}
+	else if (conn->state == EVR_CONN_SETUP)
+		evr_conn_setup_on_event(conn, event);
+	else if (conn->state == EVR_CONN_UP)
+		on_late_event(conn, event);
 }
 
 static void on_lost(struct evr_cmid *cmid, int err)
@@ -148,7 +195,7 @@ static void on_lost(struct evr_cmid *cmid, int err)
 	part(conn);
 	evr_targets_settle(&conn->targets);
 	if (conn->state != EVR_CONN_DOWN)
-		evr_conn_fail(conn, err, conn->step);
+		evr_conn_fail(conn, err, EVRDMA_STEP_CHANNEL);
 }
 
 const struct evr_cmid_ops evr_conn_cmid_ops = { .event = on_event, .lost = on_lost };
@@ -160,12 +207,23 @@ static struct evrdma_conn *of_qp(struct evr_qp *qp)
 	return evr_container_of(qp, struct evrdma_conn, qp);
 }
 
-/* All that was sent before the disconnect has arrived. */
+static uint64_t left_us(uint64_t end_us)
+{
+	uint64_t now_us = evr_clock_now_us();
+
+	return end_us > now_us ? end_us - now_us : 0;
+}
+
+/* All that was sent before the disconnect has arrived, and the CM has heard of the connection. */
 static void disconnect_if_quiet(struct evrdma_conn *conn)
 {
-	if (!conn->disconnecting || conn->state != EVR_CONN_UP || !evr_qp_has_sent_all(&conn->qp))
+	if (!conn->disconnecting || conn->state != EVR_CONN_UP || !conn->linked ||
+		!evr_qp_has_sent_all(&conn->qp) || conn->next == EVR_CONN_DISCONNECT)
 		return;
+	event_del(&conn->wait_timer);
 	conn->next = EVR_CONN_DISCONNECT;
+	conn->wait_left_us = left_us(conn->wait_end_us);
+	evr_obj_set_kind(&conn->obj, EVR_TASK_LEAVE);
 	evr_obj_work(&conn->obj);
 }
 
@@ -198,16 +256,16 @@ static void cancel_received(struct evrdma_conn *conn, const struct evrdma_recv *
 		.wc = recv->wc,
 	};
 
-	if (conn->recv_cb && !conn->options.recv_pool && !conn->options.srq)
-		conn->recv_cb(conn, &cancelled, conn->arg);
+	if (!conn->options.recv_pool && !conn->options.srq)
+		evr_conn_read(conn, &cancelled);
 }
 
 static void on_received(struct evr_qp *qp, const struct evrdma_recv *recv)
 {
 	struct evrdma_conn *conn = of_qp(qp);
 
-	if (conn->state == EVR_CONN_SETUP && !recv->err)
-		evr_conn_established_by_data(conn);
+	if (!recv->err && evr_conn_may_establish(conn))
+		evr_conn_established(conn);
 	if (!recv->err && !conn->connected) {
 		cancel_received(conn, recv);
 		return;
@@ -216,8 +274,7 @@ static void on_received(struct evr_qp *qp, const struct evrdma_recv *recv)
 		evr_qp_release_sends(qp);
 		evr_conn_heard(conn, true);
 	}
-	if (conn->recv_cb)
-		conn->recv_cb(conn, recv, conn->arg);
+	evr_conn_read(conn, recv);
 }
 
 static void on_failed(struct evr_qp *qp, const struct evrdma_error *error)
@@ -250,12 +307,24 @@ static void on_drained(struct evr_qp *qp)
 	evr_obj_continue(&of_qp(qp)->obj);
 }
 
+static void on_caught_up(struct evr_qp *qp)
+{
+	struct evrdma_conn *conn = of_qp(qp);
+
+	if (conn->state == EVR_CONN_DOWN)
+		evr_obj_continue(&conn->obj);
+	else if (conn->ends)
+		tell_end(conn);
+	else if (conn->next == EVR_CONN_DROP_QP)
+		evr_obj_work(&conn->obj);
+}
+
 static void on_spoken_to(struct evr_qp *qp)
 {
 	struct evrdma_conn *conn = of_qp(qp);
 
 	if (conn->state == EVR_CONN_SETUP && conn->passive && conn->handshaking)
-		evr_conn_established_by_data(conn);
+		evr_conn_established(conn);
 }
 
 static const struct evr_qp_ops qp_ops = {
@@ -266,6 +335,7 @@ static const struct evr_qp_ops qp_ops = {
 	.flushed = on_flushed,
 	.writable = on_writable,
 	.drained = on_drained,
+	.caught_up = on_caught_up,
 };
 
 /* --- timers --------------------------------------------------------------------------------- */
@@ -285,6 +355,13 @@ static void on_hold_timer(evutil_socket_t fd, short what, void *arg)
 	evr_qp_release_sends(&conn->qp);
 }
 
+static enum evrdma_step late_step(const struct evrdma_conn *conn)
+{
+	if (!conn->disconnecting)
+		return EVRDMA_STEP_TRANSFER;
+	return evr_qp_has_sent_all(&conn->qp) ? EVRDMA_STEP_DISCONNECT : EVRDMA_STEP_DELIVER;
+}
+
 /* Ends the wait for the answer to a disconnect, for the reason of a flush, or to settle. */
 static void on_wait_timer(evutil_socket_t fd, short what, void *arg)
 {
@@ -292,7 +369,7 @@ static void on_wait_timer(evutil_socket_t fd, short what, void *arg)
 
 	if (conn->state == EVR_CONN_UP) {
 		evr_conn_fail(conn, conn->disconnecting ? ETIMEDOUT : ECONNRESET,
-			conn->disconnecting ? EVRDMA_STEP_DISCONNECT : EVRDMA_STEP_TRANSFER);
+			late_step(conn));
 		return;
 	}
 	conn->settled = true;
@@ -300,6 +377,11 @@ static void on_wait_timer(evutil_socket_t fd, short what, void *arg)
 }
 
 /* --- the end -------------------------------------------------------------------------------- */
+
+static bool is_infiniband(const struct evrdma_conn *conn)
+{
+	return conn->cmid.cm->verbs->device->transport_type == IBV_TRANSPORT_IB;
+}
 
 /*
  * Ends the traffic: the peer is told, and what is posted is flushed. An InfiniBand id had better
@@ -310,8 +392,9 @@ static void stop_traffic(struct evrdma_conn *conn)
 {
 	bool told = conn->handshaking && !rdma_disconnect(conn->cmid.cm);
 
+	conn->told |= told;
 	/* Of the two transports only InfiniBand's disconnect leaves the QP in the error state. */
-	if (!told || conn->cmid.cm->verbs->device->transport_type != IBV_TRANSPORT_IB) {
+	if (!told || !is_infiniband(conn)) {
 		evr_qp_set_error(&conn->qp);
 		return;
 	}
@@ -348,6 +431,7 @@ static int end_start(struct evrdma_conn *conn)
 	/* A QP that never talked has nothing to say: it goes as it is. */
 	evr_qp_start_drain(&conn->qp, conn->handshaking ? conn->options.drain_timeout_ms : 0);
 	conn->end = EVR_CONN_END_DRAIN;
+	evr_obj_set_kind(&conn->obj, EVR_TASK_RELEASE);
 	return -EAGAIN;
 }
 
@@ -361,16 +445,30 @@ static int end_drain(struct evrdma_conn *conn)
 
 static int end_qp(struct evrdma_conn *conn)
 {
-	evr_qp_destroy(&conn->qp, &conn->cmid);
+	int ret = evr_qp_destroy(&conn->qp, &conn->cmid);
+
+	if (ret)
+		return ret;
 	conn->end = EVR_CONN_END_ID;
 	return -EAGAIN;
 }
 
-/* The device first: the CM closes a device that was removed with the last id on it. */
+/* Who was told of the end and can answer has not. */
+static bool awaits_answer(const struct evrdma_conn *conn)
+{
+	return conn->linked && conn->told && is_infiniband(conn);
+}
+
+/*
+ * The id alone waits for the answer; on a base that is closing the connection does. The device goes
+ * first: the CM closes a device that was removed with the last id on it.
+ */
 static int end_id(struct evrdma_conn *conn)
 {
-	if (evtimer_pending(&conn->wait_timer, NULL))
+	if (awaits_answer(conn) && evr_linger(&conn->cmid) &&
+		evtimer_pending(&conn->wait_timer, NULL))
 		return -EINPROGRESS;
+	event_del(&conn->wait_timer);
 	evr_qp_put_device(&conn->qp);
 	evr_cmid_destroy(&conn->cmid);
 	return 0;
@@ -391,7 +489,12 @@ static int conn_end(struct evr_obj *obj)
 
 static void conn_down(struct evr_obj *obj)
 {
-	evr_container_of(obj, struct evrdma_conn, obj)->state = EVR_CONN_DOWN;
+	struct evrdma_conn *conn = evr_container_of(obj, struct evrdma_conn, obj);
+
+	conn->state = EVR_CONN_DOWN;
+	evr_qp_stop_catching_up(&conn->qp);
+	if (conn->peer_left)
+		evr_obj_set_kind(obj, EVR_TASK_ANSWER);
 }
 
 static bool conn_shutdown(struct evr_obj *obj)
@@ -406,13 +509,17 @@ static bool conn_shutdown(struct evr_obj *obj)
 
 static void conn_closed(struct evr_obj *obj)
 {
-	evr_conn_tell(evr_container_of(obj, struct evrdma_conn, obj), EVRDMA_CONN_CLOSED, NULL);
+	struct evrdma_conn *conn = evr_container_of(obj, struct evrdma_conn, obj);
+
+	evr_conn_cancel_read(conn);
+	evr_conn_tell(conn, EVRDMA_CONN_CLOSED, NULL);
 }
 
 static void conn_free(struct evr_obj *obj)
 {
 	struct evrdma_conn *conn = evr_container_of(obj, struct evrdma_conn, obj);
 
+	evr_conn_fini_read(conn);
 	evr_qp_fini(&conn->qp);
 	evr_source_fini(&conn->source);
 	evr_targets_fini(&conn->targets);
@@ -424,11 +531,11 @@ static void conn_free(struct evr_obj *obj)
 static void conn_dump(const struct evr_obj *obj, const struct evr_dump *to)
 {
 	const struct evrdma_conn *conn = evr_container_of(obj, struct evrdma_conn, obj);
-	char local[EVR_ADDR_TEXT_MAX], peer[EVR_ADDR_TEXT_MAX];
-	char what[2 * EVR_ADDR_TEXT_MAX + 16];
+	char local[EVRDMA_ADDR_TEXT_MAX], peer[EVRDMA_ADDR_TEXT_MAX];
+	char what[2 * EVRDMA_ADDR_TEXT_MAX + 16];
 
-	evr_addr_text(&conn->local_addr, local);
-	evr_addr_text(&conn->peer_addr, peer);
+	evrdma_addr_text(evrdma_conn_get_local_addr(conn), local, sizeof(local));
+	evrdma_addr_text(evrdma_conn_get_peer_addr(conn), peer, sizeof(peer));
 	snprintf(what, sizeof(what), "connection %s %s", local, peer);
 	evr_dump_traffic(to, what, &conn->qp.traffic);
 }
@@ -458,14 +565,16 @@ static bool in_range(int value, int low, int high)
 
 static bool options_valid(const struct evrdma_conn_options *o)
 {
-	return o->connect_timeout_ms > 0 && o->drain_timeout_ms > 0 && o->keepalive_ms >= 0 &&
-		o->idle_timeout_ms >= 0 && o->send_depth &&
-		o->send_depth <= 65536 && o->send_queue <= 65536 && o->send_segs &&
-		o->send_segs <= 32 && o->inline_bytes <= 4096 && o->recv_depth <= 65536 &&
+	return o->connect_timeout_ms > 0 && o->attempt_timeout_ms >= 0 &&
+		o->drain_timeout_ms > 0 && o->keepalive_ms >= 0 && o->idle_timeout_ms >= 0 &&
+		o->send_depth && o->send_depth <= 65536 && o->send_queue <= 65536 &&
+		o->send_segs && o->send_segs <= 32 && o->inline_bytes <= 4096 &&
+		o->recv_depth <= 65536 &&
 		!(o->srq && o->recv_pool) &&
 		o->low_water <= o->send_depth + o->send_queue && in_range(o->tos, -1, 255) &&
 		in_range(o->ack_timeout, -1, 31) && o->retry_count <= 7 &&
 		o->rnr_retry_count <= 7 && in_range(o->port_num, 0, 255) && o->gid_index >= -1 &&
+		o->min_rnr_timer_us && in_range(o->min_rnr_timer_us, -1, EVR_RNR_US_MAX) &&
 		(o->port_space == RDMA_PS_TCP || o->port_space == RDMA_PS_IB) &&
 		o->private_data_len <= EVR_CONN_PRIVATE_DATA_MAX &&
 		(o->private_data || !o->private_data_len);
@@ -543,10 +652,12 @@ struct evrdma_conn *evrdma_conn_new(
 	base->stats.connections++;
 	conn->cmid.owner = &conn->obj;
 	conn->cmid.ops = &evr_conn_cmid_ops;
-	evtimer_assign(&conn->deadline, base->event_base, on_deadline, conn);
-	evtimer_assign(&conn->hold_timer, base->event_base, on_hold_timer, conn);
-	evtimer_assign(&conn->alive_timer, base->event_base, evr_conn_on_alive_timer, conn);
-	evtimer_assign(&conn->wait_timer, base->event_base, on_wait_timer, conn);
+	evr_conn_init_read(conn);
+	evr_base_assign_timer(base, &conn->deadline, on_deadline, conn);
+	evr_base_assign_timer(base, &conn->attempt_timer, evr_conn_on_attempt_timer, conn);
+	evr_base_assign_timer(base, &conn->hold_timer, on_hold_timer, conn);
+	evr_base_assign_timer(base, &conn->alive_timer, evr_conn_on_alive_timer, conn);
+	evr_base_assign_timer(base, &conn->wait_timer, on_wait_timer, conn);
 	return conn;
 }
 
@@ -598,11 +709,12 @@ int evrdma_conn_submit(struct evrdma_conn *conn, const struct evrdma_work *work,
 	return evr_qp_submit_send(&conn->qp, &send, work->segs, work->seg_count);
 }
 
-/* On iWARP a write is done when it left, so only a read asks the peer. */
+/* On iWARP a write is done when it left, so only a read, where there may be one, asks the peer. */
 int evr_conn_probe(struct evrdma_conn *conn)
 {
+	bool reads = evr_qp_is_iwarp(&conn->qp) && conn->qp.initiator_depth;
 	const struct evr_send send = {
-		.opcode = evr_qp_is_iwarp(&conn->qp) ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
+		.opcode = reads ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
 		.kind = PROBE_CB,
 	};
 
@@ -635,6 +747,8 @@ int evrdma_conn_disconnect(struct evrdma_conn *conn)
 	if (conn->disconnecting)
 		return 0;
 	conn->disconnecting = true;
+	conn->wait_end_us =
+		evr_clock_now_us() + (uint64_t)conn->options.drain_timeout_ms * US_PER_MS;
 	evr_base_add_timer(&conn->wait_timer, conn->options.drain_timeout_ms);
 	disconnect_if_quiet(conn);
 	return 0;
@@ -675,6 +789,11 @@ const struct sockaddr *evrdma_conn_get_local_addr(const struct evrdma_conn *conn
 const struct sockaddr *evrdma_conn_get_peer_addr(const struct evrdma_conn *conn)
 {
 	return (const struct sockaddr *)&conn->peer_addr;
+}
+
+unsigned evrdma_conn_get_initiator_depth(const struct evrdma_conn *conn)
+{
+	return conn->connected ? conn->qp.initiator_depth : 0;
 }
 
 const void *evrdma_conn_get_private_data(const struct evrdma_conn *conn, size_t *len)

@@ -5,9 +5,9 @@
  *    any of them --ended, failed, closed--> DOWN
  *
  * In DOWN the object is ending (obj.h): its timers stop, the QP goes to the error state and is
- * drained, destroyed, the rest is cancelled, the peer's answer to the disconnect is waited for, the
- * id is destroyed. DOWN is entered once; that is when DISCONNECTED or ERROR is told, unless the
- * user closed first.
+ * drained, destroyed, the rest is cancelled, and the id is destroyed, or lingers until the peer has
+ * answered the disconnect (linger.h). DOWN is entered once; that is when DISCONNECTED or ERROR is
+ * told, unless the user closed first.
  */
 #ifndef EVR_EV_CONN_H
 #define EVR_EV_CONN_H
@@ -16,6 +16,7 @@
 #include <stdbool.h>
 
 #include "ev/cmid.h"
+#include "ev/kept.h"
 #include "ev/lookup.h"
 #include "ev/obj.h"
 #include "ev/qp.h"
@@ -47,7 +48,8 @@ enum evr_conn_next {
 	EVR_CONN_CONNECT,
 	EVR_CONN_ACCEPT,
 	EVR_CONN_DISCONNECT,
-	EVR_CONN_DROP_QP, /* of an address that did not work, to try the next one */
+	EVR_CONN_GIVE_UP, /* an address that did not work: what completed there is told first */
+	EVR_CONN_DROP_QP,
 	EVR_CONN_DROP_ID,
 };
 
@@ -81,14 +83,26 @@ struct evrdma_conn {
 	bool probing; /* the peer was asked whether it is there */
 	bool settled;
 	bool settling;
-	bool linked;    /* established, and neither disconnected nor cut off: the peer can answer */
+	bool linked; /* established for the CM, neither disconnected nor cut off: it can answer */
+	bool told; /* the peer, of our disconnect */
+	bool ends; /* it is down, and that is told after what came before */
+	enum evrdma_conn_event end_event;
+	struct evrdma_error end_error;
+	uint64_t wait_end_us;  /* of a disconnect */
+	uint64_t wait_left_us; /* of that, while it is in our own queue */
 	bool peer_left; /* it disconnected, in order: what it acknowledged before is still coming */
 	struct event deadline;
+	struct event attempt_timer; /* of one address, while others are left */
 	struct event hold_timer;
 	struct event alive_timer;
 	uint64_t last_heard_us;
 	uint64_t last_message_us;
 	struct event wait_timer;
+
+	bool read_disabled;
+	bool read_broken; /* a receive could not be kept: nothing that follows it is told */
+	struct evr_kept kept;
+	struct evr_task read_task; /* tells what is kept */
 
 	struct evr_lookup *lookup;
 	struct evr_source source;
@@ -110,8 +124,13 @@ extern const struct evr_cmid_ops evr_conn_cmid_ops;
 void evr_conn_work(struct evr_obj *obj);
 void evr_conn_stop_setup(struct evrdma_conn *conn);
 void evr_conn_setup_failed(struct evrdma_conn *conn, const struct evrdma_error *error);
-void evr_conn_established_by_data(struct evrdma_conn *conn);
+void evr_conn_on_attempt_timer(evutil_socket_t fd, short what, void *arg);
+/* Whether what the peer says can still make the connection. */
+bool evr_conn_may_establish(const struct evrdma_conn *conn);
+void evr_conn_established(struct evrdma_conn *conn);
 void evr_conn_setup_on_event(struct evrdma_conn *conn, const struct rdma_cm_event *event);
+/* The CM says so: the QP is connected, on the side that connects just now. */
+void evr_conn_linked(struct evrdma_conn *conn, const struct rdma_cm_event *established);
 
 /* conn_alive.c: from CONNECTED to the end. */
 void evr_conn_start_alive(struct evrdma_conn *conn);
@@ -119,6 +138,16 @@ void evr_conn_stop_alive(struct evrdma_conn *conn);
 /* Something came from the peer, and whether it was, or answers, a message. */
 void evr_conn_heard(struct evrdma_conn *conn, bool message);
 void evr_conn_on_alive_timer(evutil_socket_t fd, short what, void *arg);
+
+/* conn_read.c */
+void evr_conn_init_read(struct evrdma_conn *conn);
+/* Tells it, or keeps it until reading is enabled and all before it was told. */
+void evr_conn_read(struct evrdma_conn *conn, const struct evrdma_recv *recv);
+/* Before the end is told: tells what is kept, but where reading is disabled. */
+void evr_conn_finish_read(struct evrdma_conn *conn);
+/* Before CLOSED: what is kept is told as cancelled, to those who gave the buffers. */
+void evr_conn_cancel_read(struct evrdma_conn *conn);
+void evr_conn_fini_read(struct evrdma_conn *conn);
 
 /* conn.c */
 void evr_conn_tell(

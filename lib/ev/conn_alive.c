@@ -58,6 +58,10 @@ void evr_conn_on_alive_timer(evutil_socket_t fd, short what, void *arg)
 	struct evrdma_conn *conn = arg;
 	uint64_t now_us = evr_clock_now_us();
 
+	/* A probe that is held back asks nobody. */
+	if (conn->qp.sends_held)
+		conn->last_heard_us = now_us;
+
 	if (is_over(conn, now_us)) {
 		evr_conn_fail(conn, ETIMEDOUT, EVRDMA_STEP_TRANSFER);
 		return;

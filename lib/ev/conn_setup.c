@@ -9,6 +9,9 @@
 #include "ev/conn.h"
 #include "ev/error.h"
 #include "ev/request.h"
+#include "ev/rnr.h"
+
+enum { US_PER_MS = 1000 };
 
 static void go_on(struct evrdma_conn *conn, enum evr_conn_next next)
 {
@@ -19,6 +22,7 @@ static void go_on(struct evrdma_conn *conn, enum evr_conn_next next)
 void evr_conn_stop_setup(struct evrdma_conn *conn)
 {
 	event_del(&conn->deadline);
+	event_del(&conn->attempt_timer);
 	event_del(&conn->hold_timer);
 	evr_lookup_cancel(conn->lookup);
 	conn->lookup = NULL;
@@ -27,18 +31,40 @@ void evr_conn_stop_setup(struct evrdma_conn *conn)
 /* What is still heard of the address that did not work is of no interest. */
 static bool is_retrying(const struct evrdma_conn *conn)
 {
-	return conn->next == EVR_CONN_DROP_QP || conn->next == EVR_CONN_DROP_ID;
+	return conn->next == EVR_CONN_GIVE_UP || conn->next == EVR_CONN_DROP_QP ||
+		conn->next == EVR_CONN_DROP_ID;
 }
 
 void evr_conn_setup_failed(struct evrdma_conn *conn, const struct evrdma_error *error)
 {
-	if (conn->targets.count && is_retrying(conn))
+	if (conn->ends)
 		return;
+	if (conn->targets.count && is_retrying(conn)) {
+		evr_obj_work(&conn->obj);
+		return;
+	}
+	event_del(&conn->attempt_timer);
 	if (evr_targets_next(&conn->targets)) {
-		go_on(conn, EVR_CONN_DROP_QP);
+		go_on(conn, EVR_CONN_GIVE_UP);
 		return;
 	}
 	evr_conn_down(conn, EVRDMA_CONN_ERROR, error);
+}
+
+void evr_conn_on_attempt_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct evrdma_conn *conn = arg;
+
+	evr_targets_postpone(&conn->targets);
+	go_on(conn, EVR_CONN_GIVE_UP);
+}
+
+static void start_attempt(struct evrdma_conn *conn)
+{
+	int ms = evr_targets_turn_ms(&conn->targets, conn->options.attempt_timeout_ms);
+
+	if (ms)
+		evr_base_add_timer(&conn->attempt_timer, ms);
 }
 
 static void failed_errno(struct evrdma_conn *conn, int ret)
@@ -82,7 +108,8 @@ static int resolve(struct evrdma_conn *conn)
 	int port_space = target->port_space ? target->port_space : conn->options.port_space;
 	int ret;
 
-	conn->step = EVRDMA_STEP_ADDR;
+	conn->step = conn->obj.base->channel_err ? EVRDMA_STEP_CHANNEL : EVRDMA_STEP_ADDR;
+	start_attempt(conn);
 	ret = find_source(conn, target);
 	if (!ret)
 		ret = evr_cmid_create(
@@ -110,16 +137,46 @@ static int resolve_route(struct evrdma_conn *conn)
 	return 0;
 }
 
+/*
+ * The kernel says nothing of a peer that gives up while its request waits, and EINVAL to whatever
+ * is asked of the id then. This asks the least, so that no QP is made for nobody. An iWARP device
+ * says it when the request is accepted.
+ */
+static int find_peer_gone(struct evrdma_conn *conn)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	int mask;
+
+	conn->step = EVRDMA_STEP_ACCEPT;
+	if (rdma_init_qp_attr(conn->cmid.cm, &attr, &mask))
+		return errno == EINVAL ? -ECONNRESET : -errno;
+	return 0;
+}
+
+static int prepare_accept(struct evrdma_conn *conn)
+{
+	int ret = find_peer_gone(conn);
+
+	if (ret)
+		return ret;
+	return set_option(conn, RDMA_OPTION_ID_ACK_TIMEOUT, conn->options.ack_timeout);
+}
+
 static int bind_qp(struct evrdma_conn *conn)
 {
-	int ret;
+	bool begins = !conn->qp.device;
+	int ret = conn->passive && begins ? prepare_accept(conn) : 0;
 
+	if (ret)
+		return ret;
 	conn->step = EVRDMA_STEP_DEVICE;
-	if (conn->passive) {
-		ret = set_option(conn, RDMA_OPTION_ID_ACK_TIMEOUT, conn->options.ack_timeout);
-		if (ret)
-			return ret;
+	ret = evr_qp_prepare(&conn->qp, &conn->cmid);
+	if (ret == -EAGAIN) {
+		go_on(conn, EVR_CONN_BIND_QP);
+		return 0;
 	}
+	if (ret)
+		return ret;
 	ret = evr_qp_bind(&conn->qp, &conn->cmid);
 	if (!ret)
 		go_on(conn, conn->passive ? EVR_CONN_ACCEPT : EVR_CONN_CONNECT);
@@ -156,6 +213,11 @@ static int join_private_data(
 	return 0;
 }
 
+static uint8_t smaller(uint8_t a, uint8_t b)
+{
+	return a < b ? a : b;
+}
+
 static int connect_to_peer(struct evrdma_conn *conn)
 {
 	unsigned char joined[EVR_CONN_PRIVATE_DATA_MAX];
@@ -171,19 +233,17 @@ static int connect_to_peer(struct evrdma_conn *conn)
 		return -errno;
 	evr_cmid_asked(&conn->cmid);
 	conn->handshaking = true;
+	conn->qp.initiator_depth = param.initiator_depth;
 	return 0;
-}
-
-static uint8_t smaller(uint8_t a, uint8_t b)
-{
-	return a < b ? a : b;
 }
 
 static int accept_peer(struct evrdma_conn *conn)
 {
 	struct rdma_conn_param param;
+	int ret = find_peer_gone(conn);
 
-	conn->step = EVRDMA_STEP_ACCEPT;
+	if (ret)
+		return ret;
 	fill_param(conn, &param);
 	param.responder_resources =
 		smaller(param.responder_resources, conn->peer_responder_resources);
@@ -191,23 +251,40 @@ static int accept_peer(struct evrdma_conn *conn)
 	if (rdma_accept(conn->cmid.cm, &param))
 		return -errno;
 	evr_cmid_asked(&conn->cmid);
+	evr_rnr_set(&conn->qp, conn->options.min_rnr_timer_us);
 	conn->handshaking = true;
+	conn->qp.initiator_depth = param.initiator_depth;
 	return 0;
 }
 
+/* What is posted on a QP in error may never come back: nothing is, from here on. */
 static int disconnect(struct evrdma_conn *conn)
 {
 	conn->step = EVRDMA_STEP_DISCONNECT;
+	evr_base_add_timer(&conn->wait_timer, (int)(conn->wait_left_us / US_PER_MS) + 1);
+	if (!evr_qp_is_iwarp(&conn->qp))
+		evr_qp_in_error(&conn->qp);
+	conn->told = !rdma_disconnect(conn->cmid.cm);
 	/* EINVAL: the peer was first, and its DISCONNECTED is on the way. */
-	return rdma_disconnect(conn->cmid.cm) && errno != EINVAL ? -errno : 0;
+	return conn->told || errno == EINVAL ? 0 : -errno;
+}
+
+static int give_up_address(struct evrdma_conn *conn)
+{
+	if (conn->cmid.unanswered)
+		return 0;
+	conn->next = EVR_CONN_DROP_QP;
+	if (!evr_qp_catch_up(&conn->qp))
+		evr_obj_work(&conn->obj);
+	return 0;
 }
 
 static int drop_qp(struct evrdma_conn *conn)
 {
-	if (conn->cmid.unanswered)
+	if (evr_qp_is_catching_up(&conn->qp))
 		return 0;
-	evr_qp_unbind(&conn->qp, &conn->cmid);
 	go_on(conn, EVR_CONN_DROP_ID);
+	evr_qp_unbind(&conn->qp, &conn->cmid);
 	return 0;
 }
 
@@ -228,11 +305,12 @@ void evr_conn_work(struct evr_obj *obj)
 		[EVR_CONN_CONNECT] = connect_to_peer,
 		[EVR_CONN_ACCEPT] = accept_peer,
 		[EVR_CONN_DISCONNECT] = disconnect,
+		[EVR_CONN_GIVE_UP] = give_up_address,
 		[EVR_CONN_DROP_QP] = drop_qp,
 		[EVR_CONN_DROP_ID] = drop_id,
 	};
 	struct evrdma_conn *conn = evr_container_of(obj, struct evrdma_conn, obj);
-	int ret = steps[conn->next](conn);
+	int ret = conn->ends ? 0 : steps[conn->next](conn);
 
 	if (ret)
 		failed_errno(conn, ret);
@@ -251,15 +329,28 @@ static void hold_sends(struct evrdma_conn *conn)
 	evr_base_add_timer(&conn->hold_timer, EVR_CONN_HOLD_MS);
 }
 
-static void established(struct evrdma_conn *conn)
+/* A good answer can come after the address had its turn, as long as its QP is there. */
+bool evr_conn_may_establish(const struct evrdma_conn *conn)
+{
+	return conn->state == EVR_CONN_SETUP && conn->next != EVR_CONN_DROP_ID;
+}
+
+/*
+ * By the CM's word, or by the peer's data, which can come before the last message of its handshake
+ * and says the same. The kernel finds out by itself: told of it by rdma_notify(), Linux forgets to
+ * call its own message back when the peer disconnects next, and holds whoever destroys the id until
+ * it has sent that one 16 times, for a minute.
+ */
+void evr_conn_established(struct evrdma_conn *conn)
 {
 	event_del(&conn->deadline);
+	event_del(&conn->attempt_timer);
+	evr_base_cancel(conn->obj.base, &conn->obj.task);
 	evr_targets_settle(&conn->targets);
 	evr_conn_keep_addresses(conn);
 	evr_conn_start_alive(conn);
 	conn->state = EVR_CONN_UP;
 	conn->connected = true;
-	conn->linked = true;
 	conn->obj.base->stats.connections_accepted += conn->passive;
 	conn->obj.base->stats.connections_connected += !conn->passive;
 	conn->step = EVRDMA_STEP_TRANSFER;
@@ -269,13 +360,25 @@ static void established(struct evrdma_conn *conn)
 }
 
 /*
- * The peer's data can come before the last message of its handshake, and says the same. The kernel
- * is told, so that it need not wait for that message.
+ * The accepting side decides, and is not told of it again. iWARP's devices do not agree on which of
+ * the two values is whose, and siw does not let the peer lower it: there only two zeroes are one.
  */
-void evr_conn_established_by_data(struct evrdma_conn *conn)
+static void keep_depth(struct evrdma_conn *conn, const struct rdma_conn_param *param)
 {
-	rdma_notify(conn->cmid.cm, IBV_EVENT_COMM_EST);
-	established(conn);
+	uint8_t agreed = param->initiator_depth;
+
+	if (evr_qp_is_iwarp(&conn->qp) && !agreed)
+		agreed = param->responder_resources;
+	conn->qp.initiator_depth = smaller(conn->qp.initiator_depth, agreed);
+}
+
+void evr_conn_linked(struct evrdma_conn *conn, const struct rdma_cm_event *established)
+{
+	conn->linked = true;
+	if (conn->passive)
+		return;
+	keep_depth(conn, &established->param.conn);
+	evr_rnr_set(&conn->qp, conn->options.min_rnr_timer_us);
 }
 
 static void refused(struct evrdma_conn *conn, const struct rdma_cm_event *event)
@@ -299,9 +402,14 @@ static void address_resolved(struct evrdma_conn *conn)
 		failed_errno(conn, ret);
 }
 
+static bool is_late_answer(const struct evrdma_conn *conn, const struct rdma_cm_event *event)
+{
+	return event->event == RDMA_CM_EVENT_ESTABLISHED && evr_conn_may_establish(conn);
+}
+
 void evr_conn_setup_on_event(struct evrdma_conn *conn, const struct rdma_cm_event *event)
 {
-	if (is_retrying(conn)) {
+	if (is_retrying(conn) && !is_late_answer(conn, event)) {
 		evr_obj_work(&conn->obj);
 		return;
 	}
@@ -316,7 +424,9 @@ void evr_conn_setup_on_event(struct evrdma_conn *conn, const struct rdma_cm_even
 		if (!conn->passive)
 			evr_conn_keep_peer_data(conn, event->param.conn.private_data,
 				event->param.conn.private_data_len);
-		established(conn);
+		evr_conn_linked(conn, event);
+		if (!conn->ends)
+			evr_conn_established(conn);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:

@@ -6,6 +6,7 @@
 #include "ev/base.h"
 #include "ev/error.h"
 #include "ev/log.h"
+#include "util/clock.h"
 
 enum {
 	BATCH = 16,
@@ -17,21 +18,41 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-static void on_async(struct evr_async_subject *subject, uint32_t events)
+static void tell_broken(struct evr_cq *cq)
 {
-	struct evr_cq *cq = evr_container_of(subject, struct evr_cq, async);
 	struct evr_qp *qp;
 
-	cq->broken = true;
+	if (cq->told)
+		return;
+	cq->told = true;
 	TAILQ_FOREACH (qp, &cq->device->qps, link)
 		if (qp->send_cq == cq || qp->recv_cq == cq)
 			evr_qp_fail(qp, EIO);
+}
+
+static void on_async(struct evr_async_subject *subject, uint32_t events)
+{
+	struct evr_cq *cq = evr_container_of(subject, struct evr_cq, async);
+
+	cq->broken = true;
+	tell_broken(cq);
 }
 
 static int watch(struct evr_cq *cq)
 {
 	cq->async.happened = on_async;
 	return evr_async_watch(&cq->device->async, cq->cq, &cq->async);
+}
+
+static int make(struct evr_cq *cq, uint32_t entries)
+{
+	struct evr_device *device = cq->device;
+	unsigned vectors = (unsigned)device->verbs->num_comp_vectors;
+	int vector = vectors ? (int)(device->base->comp_vector % vectors) : 0;
+
+	errno = 0;
+	cq->cq = ibv_create_cq(device->verbs, (int)entries, cq, device->channel, vector);
+	return cq->cq ? 0 : evr_verbs_error();
 }
 
 static int create(struct evr_device *device, uint32_t entries, struct evr_cq **created)
@@ -48,13 +69,17 @@ static int create(struct evr_device *device, uint32_t entries, struct evr_cq **c
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return -ENOMEM;
-	errno = 0;
-	cq->cq = ibv_create_cq(device->verbs, (int)smaller(wanted, most), cq, device->channel, 0);
-	ret = cq->cq ? 0 : evr_verbs_error();
+	cq->device = device;
+	TAILQ_INIT(&cq->waits);
+	ret = make(cq, smaller(wanted, most));
+	/* Some devices give one less than a power of two, even where that was asked for. */
+	if (!ret && (uint32_t)cq->cq->cqe < entries && wanted < most) {
+		ibv_destroy_cq(cq->cq);
+		ret = make(cq, wanted + 1);
+	}
 	if (ret)
 		goto free_cq;
-	cq->device = device;
-	ret = watch(cq);
+	ret = (uint32_t)cq->cq->cqe < entries ? -EINVAL : watch(cq);
 	if (ret)
 		goto destroy_cq;
 	TAILQ_INSERT_TAIL(&device->cqs, cq, link);
@@ -84,13 +109,21 @@ static void set_ready(struct evr_cq *cq, bool ready)
 	}
 }
 
+/* Whoever finds out may be in the middle of something: it is told when the CQ has its turn. */
+static void set_broken(struct evr_cq *cq)
+{
+	cq->broken = true;
+	if (!cq->told)
+		set_ready(cq, true);
+}
+
 int evr_cq_reserve(struct evr_device *device, uint32_t entries, struct evr_cq **found)
 {
 	struct evr_cq *cq;
 	int ret;
 
 	TAILQ_FOREACH (cq, &device->cqs, link)
-		if (!cq->broken && (uint32_t)cq->cq->cqe - cq->reserved >= entries)
+		if (!cq->broken && cq->reserved + entries <= (uint32_t)cq->cq->cqe)
 			break;
 	if (!cq) {
 		ret = create(device, entries, &cq);
@@ -141,43 +174,79 @@ static void dispatch(struct evrdma_base *base, const struct ibv_wc *wc)
 		owner->complete(owner, (uint32_t)wc->wr_id, wc);
 }
 
-/* Takes up to a batch. Returns how many, or -EIO from a CQ that is broken. */
+/*
+ * Takes up to a batch. Returns how many, or -EIO from a CQ that is broken: what the failing call
+ * has taken is lost. Not all devices fill in all of a completion.
+ */
 static int poll_batch(struct evr_cq *cq, int most)
 {
-	struct ibv_wc wc[BATCH];
+	struct ibv_wc wc[BATCH] = { 0 };
 	int n = ibv_poll_cq(cq->cq, most < BATCH ? most : BATCH, wc);
 	int i;
 
 	cq->device->base->stats.polls++;
 	cq->device->base->stats.completions += n > 0 ? (uint64_t)n : 0;
+	if (n > 0 && cq->device->base->options.spin_us)
+		cq->last_us = evr_clock_now_us();
+	cq->taken += n > 0 ? (uint64_t)n : 0;
+	cq->device->base->tell_budget -= n > 0 ? n : 0;
 	cq->polling = true;
 	for (i = 0; i < n; i++)
 		dispatch(cq->device->base, &wc[i]);
 	cq->polling = false;
-	return n < 0 ? -EIO : n;
+	if (n >= 0)
+		return n;
+	set_broken(cq);
+	return -EIO;
 }
 
 static void set_empty(struct evr_cq *cq)
 {
 	cq->reserved -= cq->released;
 	cq->released = 0;
+	cq->times_empty++;
 }
 
-/* Returns what is left of the budget: 0 when there may be more completions. */
-static int poll_until_empty(struct evr_cq *cq, int budget)
+/* Returns whether there are more than the budget. Somebody's end may be told with each. */
+static bool end_waits(struct evr_cq *cq, bool empty)
 {
-	while (budget > 0) {
-		int n = poll_batch(cq, budget);
+	struct evrdma_base *base = cq->device->base;
+	struct evr_cq_wait *wait;
 
-		if (n < 0)
-			return 1;
-		if (!n) {
-			set_empty(cq);
-			return budget;
-		}
-		budget -= n;
+	while ((wait = TAILQ_FIRST(&cq->waits)) && (empty || wait->last <= cq->taken)) {
+		if (base->tell_budget <= 0)
+			return true;
+		base->tell_budget--;
+		evr_cq_stop_waiting(wait);
+		wait->over(wait);
 	}
-	return 0;
+	return false;
+}
+
+/* Returns whether it is: else the budget is spent. Of a broken one nothing more can be taken. */
+static bool poll_until_empty(struct evr_cq *cq)
+{
+	struct evrdma_base *base = cq->device->base;
+
+	while (base->tell_budget > 0) {
+		int n = poll_batch(cq, base->tell_budget);
+
+		if (!n)
+			set_empty(cq);
+		if (end_waits(cq, n <= 0))
+			return false;
+		if (n <= 0)
+			return true;
+	}
+	return false;
+}
+
+/* The next turn looks again: nobody else of the loop waits for it. */
+static bool may_spin(const struct evr_cq *cq)
+{
+	unsigned spin_us = cq->device->base->options.spin_us;
+
+	return spin_us && !cq->broken && !cq->armed && evr_clock_now_us() < cq->last_us + spin_us;
 }
 
 /*
@@ -186,29 +255,69 @@ static int poll_until_empty(struct evr_cq *cq, int budget)
  */
 static void service(struct evr_cq *cq)
 {
-	int budget = (int)cq->device->base->options.cq_budget;
+	bool empty = poll_until_empty(cq);
 
-	budget = poll_until_empty(cq, budget);
-	if (budget && !cq->armed) {
+	if (empty && may_spin(cq)) {
+		set_ready(cq, true);
+		return;
+	}
+	if (empty && !cq->armed && !cq->broken) {
 		cq->armed = !ibv_req_notify_cq(cq->cq, 0);
 		cq->device->base->stats.arms++;
-		budget = cq->armed ? poll_until_empty(cq, budget) : 0;
+		empty = cq->armed && poll_until_empty(cq);
 	}
-	set_ready(cq, !budget);
+	set_ready(cq, !empty);
+	if (cq->broken)
+		tell_broken(cq);
 }
 
-void evr_cq_drain(struct evr_cq *cq)
+void evr_cq_look(struct evr_cq *cq)
 {
-	int most = cq->polling ? 0 : cq->cq->cqe;
+	set_ready(cq, true);
+}
 
-	/* No more than the queue can hold: what is added meanwhile is the next turn's. */
-	while (most > 0) {
-		int n = poll_batch(cq, most);
+/* No more can be there than the queue has room for. */
+void evr_cq_wait(struct evr_cq *cq, struct evr_cq_wait *wait)
+{
+	if (wait->cq)
+		return;
+	wait->cq = cq;
+	wait->last = cq->taken + (uint64_t)cq->cq->cqe;
+	TAILQ_INSERT_TAIL(&cq->waits, wait, link);
+	set_ready(cq, true);
+}
 
-		if (n <= 0)
-			break;
-		most -= n;
-	}
+void evr_cq_stop_waiting(struct evr_cq_wait *wait)
+{
+	if (wait->cq)
+		TAILQ_REMOVE(&wait->cq->waits, wait, link);
+	wait->cq = NULL;
+}
+
+static bool may_pass(int err)
+{
+	return err == EAGAIN || err == EINTR;
+}
+
+/* Of a device that went without waiting for anybody; its removal is told by the CM. */
+static bool is_lost(const struct evr_device *device)
+{
+	struct ibv_port_attr attr;
+
+	return abs(ibv_query_port(device->verbs, 1, &attr)) == EIO;
+}
+
+/* It would be readable for ever: of what completes on the device nobody hears any more. */
+static void lose_channel(struct evr_device *device, int err)
+{
+	struct evr_cq *cq;
+
+	evr_device_set_deaf(device);
+	if (is_lost(device))
+		return;
+	evr_log_failure("ibv_get_cq_event", err);
+	TAILQ_FOREACH (cq, &device->cqs, link)
+		set_broken(cq);
 }
 
 void evr_cq_read_channel(struct evr_device *device)
@@ -216,6 +325,7 @@ void evr_cq_read_channel(struct evr_device *device)
 	struct ibv_cq *ibv_cq;
 	void *context;
 
+	errno = 0;
 	while (!ibv_get_cq_event(device->channel, &ibv_cq, &context)) {
 		struct evr_cq *cq = context;
 
@@ -225,7 +335,8 @@ void evr_cq_read_channel(struct evr_device *device)
 			ack(cq);
 		set_ready(cq, true);
 	}
-	evr_cq_service_ready(device->base);
+	if (!may_pass(errno))
+		lose_channel(device, errno);
 }
 
 void evr_cq_service_ready(struct evrdma_base *base)
@@ -235,9 +346,12 @@ void evr_cq_service_ready(struct evrdma_base *base)
 
 	/* Each one once: those that have more come back to the base's list, for the next turn. */
 	TAILQ_CONCAT(&round, &base->ready_cqs, ready_link);
-	while ((cq = TAILQ_FIRST(&round))) {
+	while (base->tell_budget > 0 && (cq = TAILQ_FIRST(&round))) {
 		TAILQ_REMOVE(&round, cq, ready_link);
 		cq->ready = false;
 		service(cq);
 	}
+	/* Those that were not reached are the first then. */
+	TAILQ_CONCAT(&round, &base->ready_cqs, ready_link);
+	TAILQ_CONCAT(&base->ready_cqs, &round, ready_link);
 }

@@ -13,7 +13,18 @@
 #include "util/list.h"
 
 struct evrdma_base;
+struct evr_cq;
 struct evr_device;
+
+/* Somebody waits until all is told that a CQ held when the wait began. */
+struct evr_cq_wait {
+	TAILQ_ENTRY(evr_cq_wait) link;
+	void (*over)(struct evr_cq_wait *wait); /* from the loop's turn, like what is told */
+	struct evr_cq *cq;			/* NULL: nobody waits */
+	uint64_t last; /* the number of the last completion that can have been there */
+};
+
+TAILQ_HEAD(evr_cq_wait_list, evr_cq_wait);
 
 struct evr_cq {
 	TAILQ_ENTRY(evr_cq) link;
@@ -22,11 +33,16 @@ struct evr_cq {
 	struct ibv_cq *cq;
 	uint32_t reserved;
 	uint32_t released; /* given back, but old entries may still be in the queue */
+	uint64_t taken;    /* completions, so far */
+	struct evr_cq_wait_list waits; /* the oldest first */
 	unsigned unacked;
+	unsigned times_empty; /* that it was seen so */
+	uint64_t last_us; /* when something was complete, for a base that spins */
 	bool armed;
 	bool ready;
 	bool polling;
-	bool broken; /* the device said so: no QP is added */
+	bool broken; /* not to be relied on: no QP is added, and those on it end */
+	bool told;   /* they were */
 	struct evr_async_subject async;
 };
 
@@ -37,14 +53,18 @@ int evr_cq_reserve(struct evr_device *device, uint32_t entries, struct evr_cq **
 void evr_cq_unreserve(struct evr_cq *cq, uint32_t entries);
 void evr_cq_destroy_all(struct evr_cq_list *cqs);
 
-/* The completion channel is readable. */
+/* The completion channel is readable, or at its end. */
 void evr_cq_read_channel(struct evr_device *device);
-/* Goes on with the CQs that had more than a turn's budget. */
-void evr_cq_service_ready(struct evrdma_base *base);
 /*
- * Takes all completions that are there, whatever the budget. From within one of the CQ's
- * callbacks it does nothing: what is taken must be told in order.
+ * Takes and tells what is complete, as far as the budget of this turn goes. Nowhere else is a
+ * completion told: not within a call of the user's, and not before those that came earlier.
  */
-void evr_cq_drain(struct evr_cq *cq);
+void evr_cq_service_ready(struct evrdma_base *base);
+
+/* The next turn polls it, whether it has raised an event or not. */
+void evr_cq_look(struct evr_cq *cq);
+/* What comes to a busy CQ later does not make the wait any longer. */
+void evr_cq_wait(struct evr_cq *cq, struct evr_cq_wait *wait);
+void evr_cq_stop_waiting(struct evr_cq_wait *wait);
 
 #endif

@@ -7,37 +7,71 @@
 #include "ev/base.h"
 #include "ev/error.h"
 #include "ev/log.h"
+#include "util/clock.h"
+
+enum { KEEP_MS = 1000 };
 
 static void release(struct evr_device *device)
 {
 	struct evrdma_base *base = device->base;
 
 	event_del(&device->idle_timer);
+	evr_base_cancel(base, &device->release);
 	event_del(&device->channel_event);
 	evr_pd_forget_srqs(device);
 	evr_cq_destroy_all(&device->cqs);
 	evr_async_stop(&device->async);
 	evr_log_failure("ibv_destroy_comp_channel", ibv_destroy_comp_channel(device->channel));
-	/* Last: with nothing left on it the CM may close the device, on whichever thread. */
+	/* Last: with nothing left on it the CM may close a removed device, on whichever thread. */
 	evr_pd_release_all(device);
+	evr_base_keep_polling_cm(base);
 	TAILQ_REMOVE(&base->devices, device, link);
 	free(device);
+}
+
+/* Each registration is a slow call, and there may be thousands. */
+static void release_step(struct evr_task *task)
+{
+	struct evr_device *device = evr_container_of(task, struct evr_device, release);
+	struct evrdma_base *base = device->base;
+
+	if (evr_pd_drop_one_mr(device)) {
+		evr_base_queue(base, &device->release);
+		return;
+	}
+	release(device);
+	evr_base_poll_cm(base);
+}
+
+/* One whose id the kernel tells when the device goes: who listens on any address is not told. */
+static bool is_listened_on(const struct evr_device *device)
+{
+	const struct evr_cmid *cmid;
+
+	if (device->removed || device->deaf || !device->base->options.device_idle_ms)
+		return false;
+	TAILQ_FOREACH (cmid, &device->base->cmids, link)
+		if (cmid->listens && cmid->cm->verbs == device->verbs)
+			return true;
+	return false;
 }
 
 static void on_idle(evutil_socket_t fd, short what, void *arg)
 {
 	struct evr_device *device = arg;
-	struct evrdma_base *base = device->base;
 
-	release(device);
-	evr_base_poll_cm(base);
+	if (is_listened_on(device)) {
+		evr_base_add_timer(&device->idle_timer, KEEP_MS);
+		return;
+	}
+	/* They have posted what is registered. */
+	evr_pd_forget_srqs(device);
+	evr_base_queue(device->base, &device->release);
 }
 
 static void on_channel_readable(evutil_socket_t fd, short what, void *arg)
 {
-	struct evr_device *device = arg;
-
-	evr_cq_read_channel(device);
+	evr_cq_read_channel(arg);
 }
 
 static int watch_channel(struct evr_device *device)
@@ -47,11 +81,17 @@ static int watch_channel(struct evr_device *device)
 
 	if (flags < 0 || fcntl(device->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return -errno;
-	event_assign(&device->idle_timer, base->event_base, -1, 0, on_idle, device);
+	evr_base_assign_timer(base, &device->idle_timer, on_idle, device);
 	event_assign(&device->channel_event, base->event_base, device->channel->fd,
 		EV_READ | EV_PERSIST, on_channel_readable, device);
 	evr_base_set_priority(&device->channel_event, base->options.data_priority);
 	return event_add(&device->channel_event, NULL) ? -ENOMEM : 0;
+}
+
+void evr_device_set_deaf(struct evr_device *device)
+{
+	event_del(&device->channel_event);
+	device->deaf = true;
 }
 
 static void on_port_events(struct evr_async_subject *subject, uint32_t events)
@@ -83,7 +123,7 @@ static int open_verbs(struct evr_device *device)
 	int ret = ibv_query_device(device->verbs, &device->attr);
 
 	if (ret)
-		return -ret;
+		return -abs(ret);
 	errno = 0;
 	device->channel = ibv_create_comp_channel(device->verbs);
 	if (!device->channel)
@@ -113,6 +153,7 @@ static int open_device(
 		return -ENOMEM;
 	device->base = base;
 	device->verbs = verbs;
+	device->release.run = release_step;
 	TAILQ_INIT(&device->cqs);
 	TAILQ_INIT(&device->pds);
 	TAILQ_INIT(&device->qps);
@@ -131,7 +172,7 @@ static struct evr_device *find(struct evrdma_base *base, struct ibv_context *ver
 	struct evr_device *device;
 
 	TAILQ_FOREACH (device, &base->devices, link)
-		if (device->verbs == verbs && !device->removed)
+		if (device->verbs == verbs && !device->removed && !device->deaf)
 			break;
 	return device;
 }
@@ -147,6 +188,7 @@ int evr_device_get(struct evrdma_base *base, struct ibv_context *verbs, struct e
 			return ret;
 	}
 	event_del(&(*device)->idle_timer);
+	evr_base_cancel(base, &(*device)->release);
 	(*device)->users++;
 	return 0;
 }
@@ -155,8 +197,9 @@ void evr_device_put(struct evr_device *device)
 {
 	if (!device || --device->users)
 		return;
-	/* The CM closes a device on which there is nothing, whoever still looks at it. */
-	if (device->removed || (TAILQ_EMPTY(&device->pds) && TAILQ_EMPTY(&device->cqs)))
+	/* The CM closes a removed device on which there is nothing, whoever still looks at it. */
+	if (!device->proven || device->removed || device->deaf ||
+		(TAILQ_EMPTY(&device->pds) && TAILQ_EMPTY(&device->cqs)))
 		release(device);
 	else
 		evr_base_add_timer(&device->idle_timer, (int)device->base->options.device_idle_ms);
@@ -164,14 +207,31 @@ void evr_device_put(struct evr_device *device)
 
 void evr_device_set_removed(struct evrdma_base *base, struct ibv_context *verbs)
 {
-	struct evr_device *device = find(base, verbs);
+	struct evr_device *device;
+	bool ours = false;
 
-	if (!device)
-		return;
-	device->removed = true;
-	if (!device->users)
-		evr_base_add_timer(&device->idle_timer, 0);
-	evr_devlist_set_removed(base, ibv_get_device_name(verbs->device));
+	TAILQ_FOREACH (device, &base->devices, link) {
+		if (device->verbs != verbs || device->removed)
+			continue;
+		device->removed = ours = true;
+		if (!device->users)
+			evr_base_add_timer(&device->idle_timer, 0);
+	}
+	if (ours)
+		evr_devlist_set_removed(base, ibv_get_device_name(verbs->device));
+}
+
+bool evr_device_shed_all(struct evrdma_base *base, uint64_t deadline_us)
+{
+	struct evr_device *device;
+
+	TAILQ_FOREACH (device, &base->devices, link) {
+		evr_pd_forget_srqs(device);
+		while (evr_pd_drop_one_mr(device))
+			if (evr_clock_now_us() >= deadline_us)
+				return true;
+	}
+	return false;
 }
 
 void evr_device_release_all(struct evrdma_base *base)

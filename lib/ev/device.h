@@ -1,6 +1,7 @@
 /*
  * What a base shares on one device: the PDs, the completion channel, the CQs. It exists while a QP
- * uses it and a little longer, so that the next connection finds it. A device that was removed is
+ * uses it and a little longer, so that the next connection finds it; with a listener on an address
+ * of the device, as long as that listens. A device that was removed is
  * let go with its last QP, and is never found again: when it comes back it is another one.
  */
 #ifndef EVR_EV_DEVICE_H
@@ -13,6 +14,7 @@
 #include "ev/async.h"
 #include "ev/cq.h"
 #include "ev/pd.h"
+#include "ev/task.h"
 #include "util/list.h"
 
 struct evrdma_base;
@@ -27,13 +29,18 @@ struct evr_device {
 	struct ibv_comp_channel *channel;
 	struct event channel_event;
 	struct event idle_timer;
+	struct evr_task release; /* once it is idle, in steps */
 	struct evr_cq_list cqs;
 	struct evr_pd_list pds;
 	struct evr_qp_list qps;
 	struct evr_async async;
 	unsigned users;
 	struct ibv_device_attr attr;
+	bool tells_last_receive; /* of a QP on a shared queue: it did */
+	bool keeps_last_receive; /* it did not, when it should have */
+	bool proven; /* a QP was made on it; else it may be gone, unknown to us, and is not kept */
 	bool removed;
+	bool deaf; /* its channel cannot be read: nobody comes to it any more */
 };
 
 TAILQ_HEAD(evr_device_list, evr_device);
@@ -43,9 +50,15 @@ int evr_device_get(
 	struct evrdma_base *base, struct ibv_context *verbs, struct evr_device **device);
 /* Slow when it is the last user of a device that was removed. NULL is fine. */
 void evr_device_put(struct evr_device *device);
+/* The completion channel cannot be read any more. */
+void evr_device_set_deaf(struct evr_device *device);
 /* The CM said that the device is being removed. */
 void evr_device_set_removed(struct evrdma_base *base, struct ibv_context *verbs);
-/* With no user left anywhere. */
+/*
+ * With no user left anywhere: first its registrations, in the time that is left, false when they
+ * are gone; then the rest.
+ */
+bool evr_device_shed_all(struct evrdma_base *base, uint64_t deadline_us);
 void evr_device_release_all(struct evrdma_base *base);
 
 #endif

@@ -191,7 +191,7 @@ int evr_devlist_init(struct evrdma_base *base)
 
 	TAILQ_INIT(&list->known);
 	list->task.run = look;
-	evtimer_assign(&list->timer, base->event_base, on_timer, base);
+	evr_base_assign_timer(base, &list->timer, on_timer, base);
 	list->on = base->options.device_poll_ms != 0;
 	ret = list->on ? read_first(list) : 0;
 	if (ret)

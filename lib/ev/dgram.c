@@ -10,11 +10,11 @@
 #include "util/options.h"
 
 static const struct evrdma_dgram_options default_options = {
-	.size = sizeof(struct evrdma_dgram_options),
 	.resolve_timeout_ms = 2000,
 	.drain_timeout_ms = 1000,
 	.send_depth = 64,
 	.port_space = RDMA_PS_UDP,
+	.join_timeout_ms = 10000,
 };
 
 /* The defaults that a program sees can receive, once it names a pool. */
@@ -25,7 +25,7 @@ void evrdma_dgram_options_init_sized(struct evrdma_dgram_options *options, size_
 	struct evrdma_dgram_options defaults = default_options;
 
 	defaults.recv_depth = default_recv_depth;
-	evr_options_store(options, size, &defaults, sizeof(defaults));
+	evr_options_init(options, size, &defaults, sizeof(defaults));
 }
 
 /* --- telling -------------------------------------------------------------------------------- */
@@ -94,18 +94,38 @@ static int find_mtu(struct evrdma_dgram *dgram)
 	int ret = ibv_query_port(cm->verbs, cm->port_num, &port);
 
 	if (ret)
-		return -ret;
+		return -abs(ret);
 	dgram->mtu = (size_t)128 << port.active_mtu;
 	dgram->is_infiniband = port.link_layer == IBV_LINK_LAYER_INFINIBAND;
 	return 0;
 }
 
-static int make_qp(struct evrdma_dgram *dgram)
+/* The CM has given it to the QP; which one depends on the port space, and on InfiniBand's SA. */
+static int find_qkey(struct evrdma_dgram *dgram)
 {
-	int ret = find_mtu(dgram);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	int ret = ibv_query_qp(dgram->qp.qp, &attr, IBV_QP_QKEY, &init);
 
 	if (!ret)
+		dgram->qkey = attr.qkey;
+	return -abs(ret);
+}
+
+static int make_qp(struct evrdma_dgram *dgram)
+{
+	int ret = evr_qp_prepare(&dgram->qp, &dgram->cmid);
+
+	if (ret == -EAGAIN) {
+		go_on(dgram);
+		return 0;
+	}
+	if (!ret)
+		ret = find_mtu(dgram);
+	if (!ret)
 		ret = evr_qp_bind(&dgram->qp, &dgram->cmid);
+	if (!ret)
+		ret = find_qkey(dgram);
 	if (ret)
 		return ret;
 	dgram->state = EVR_DGRAM_UP;
@@ -159,6 +179,11 @@ static void on_event(struct evr_cmid *cmid, const struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		on_removal(dgram);
 		break;
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		evr_ah_cache_retire_all(&dgram->ahs);
+		if (dgram->state == EVR_DGRAM_UP)
+			tell(dgram, EVRDMA_DGRAM_ADDR_CHANGED, NULL);
+		break;
 	default:
 		break;
 	}
@@ -166,7 +191,7 @@ static void on_event(struct evr_cmid *cmid, const struct rdma_cm_event *event)
 
 static void on_lost(struct evr_cmid *cmid, int err)
 {
-	fail_errno(evr_container_of(cmid, struct evrdma_dgram, cmid), err, EVRDMA_STEP_NONE);
+	fail_errno(evr_container_of(cmid, struct evrdma_dgram, cmid), err, EVRDMA_STEP_CHANNEL);
 }
 
 static const struct evr_cmid_ops cmid_ops = { .event = on_event, .lost = on_lost };
@@ -230,6 +255,7 @@ static const struct evr_qp_ops qp_ops = {
 	.flushed = on_flushed,
 	.writable = on_writable,
 	.drained = on_drained,
+	.caught_up = on_drained,
 };
 
 /* --- the end -------------------------------------------------------------------------------- */
@@ -239,6 +265,7 @@ static int end_start(struct evrdma_dgram *dgram)
 	evr_qp_set_error(&dgram->qp);
 	evr_qp_start_drain(&dgram->qp, dgram->options.drain_timeout_ms);
 	dgram->end = EVR_DGRAM_END_DRAIN;
+	evr_obj_set_kind(&dgram->obj, EVR_TASK_RELEASE);
 	return -EAGAIN;
 }
 
@@ -263,7 +290,10 @@ static int end_leave(struct evrdma_dgram *dgram)
 
 static int end_qp(struct evrdma_dgram *dgram)
 {
-	evr_qp_destroy(&dgram->qp, &dgram->cmid);
+	int ret = evr_qp_destroy(&dgram->qp, &dgram->cmid);
+
+	if (ret)
+		return ret;
 	dgram->end = EVR_DGRAM_END_MEMBERS;
 	return -EAGAIN;
 }
@@ -376,7 +406,8 @@ static bool can_receive(const struct evrdma_dgram_options *o)
 
 static bool options_valid(const struct evrdma_dgram_options *o)
 {
-	return o->resolve_timeout_ms > 0 && o->drain_timeout_ms > 0 && o->send_depth &&
+	return o->resolve_timeout_ms > 0 && o->drain_timeout_ms > 0 &&
+		o->join_timeout_ms > 0 && o->send_depth &&
 		o->send_depth <= 65536 && o->send_queue <= 65536 && o->recv_depth <= 65536 &&
 		o->low_water <= o->send_depth + o->send_queue &&
 		!(o->flags & ~EVRDMA_DGRAM_OPT_NO_LOOPBACK) &&

@@ -54,6 +54,7 @@ struct evrdma_dgram {
 	struct sockaddr_storage src;
 	struct sockaddr_storage dst;
 	size_t mtu;
+	uint32_t qkey; /* of the QP, and of those who send to it */
 	bool is_infiniband; /* its GIDs are no IP addresses */
 	struct evr_ah_cache ahs;
 	struct evr_mcast_list groups;

@@ -28,18 +28,46 @@ int evr_dgram_source(const struct evrdma_dgram *dgram, struct sockaddr_storage *
 	return ret;
 }
 
-/* RoCE v2 over IPv4 has the IPv4 header in the last 20 bytes of the 40, and nothing before it. */
-static bool is_ipv4(const struct ibv_grh *grh)
-{
-	const uint8_t *bytes = (const uint8_t *)grh;
+enum {
+	IPV4_AT = 20,
+	IPV4_BYTES = 20,
+	IPV4_SOURCE_AT = IPV4_AT + 12,
+	IPV4_DEST_AT = IPV4_AT + 16,
+	IPV4_IN_GID_AT = 12, /* of an IPv4 address as a GID */
+};
 
-	return bytes[20] >> 4 == 4 && bytes[0] >> 4 != 6;
+/* The ones' complement sum of a header with its checksum is all ones. */
+static bool checksum_fits(const uint8_t *header)
+{
+	uint32_t sum = 0;
+	int i;
+
+	for (i = 0; i < IPV4_BYTES; i += 2)
+		sum += (uint32_t)header[i] << 8 | header[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (sum & 0xffff) + (sum >> 16) == 0xffff;
+}
+
+static bool is_ipv6(const uint8_t *grh)
+{
+	return grh[0] >> 4 == 6;
+}
+
+/*
+ * RoCE v2 over IPv4 has the IPv4 header, without options, in the last 20 bytes of the 40. Before it
+ * is what the device left there, which may look like an IPv6 header: then the checksum decides. It
+ * does not alone, since rxe computes none for what stays on the machine.
+ */
+static bool is_ipv4(const uint8_t *grh)
+{
+	return grh[IPV4_AT] == 0x45 && (!is_ipv6(grh) || checksum_fits(grh + IPV4_AT));
 }
 
 int evrdma_dgram_get_sender(const struct evrdma_dgram *dgram, const struct evrdma_recv *recv,
 	struct sockaddr_storage *addr)
 {
 	const struct ibv_grh *grh = recv->grh;
+	const uint8_t *bytes = recv->grh;
 	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)addr;
 	struct sockaddr_in *sin = (struct sockaddr_in *)addr;
 	struct sockaddr_ib *sib = (struct sockaddr_ib *)addr;
@@ -50,9 +78,11 @@ int evrdma_dgram_get_sender(const struct evrdma_dgram *dgram, const struct evrdm
 	if (dgram->is_infiniband) {
 		sib->sib_family = AF_IB;
 		memcpy(&sib->sib_addr, &grh->sgid, sizeof(sib->sib_addr));
-	} else if (is_ipv4(grh)) {
+	} else if (is_ipv4(bytes)) {
 		sin->sin_family = AF_INET;
-		memcpy(&sin->sin_addr, (const uint8_t *)grh + 32, sizeof(sin->sin_addr));
+		memcpy(&sin->sin_addr, bytes + IPV4_SOURCE_AT, sizeof(sin->sin_addr));
+	} else if (!is_ipv6(bytes)) {
+		return -ENODATA;
 	} else {
 		sin6->sin6_family = AF_INET6;
 		memcpy(&sin6->sin6_addr, &grh->sgid, sizeof(sin6->sin6_addr));
@@ -67,6 +97,24 @@ int evr_dgram_get_ah(struct evrdma_dgram *dgram, const struct ibv_ah_attr *attr,
 	return evr_ah_get(&dgram->ahs, dgram->qp.pd->pd, attr, ah);
 }
 
+/*
+ * From the header verbs takes the GID to answer from: that has to be ours, and not the group that
+ * the datagram was for. Of what is before an IPv4 header it had better see nothing.
+ */
+static void address_to_us(const struct evrdma_dgram *dgram, struct ibv_grh *grh)
+{
+	const union ibv_gid *own = &dgram->cmid.cm->route.addr.addr.ibaddr.sgid;
+	uint8_t *bytes = (uint8_t *)grh;
+
+	if (!dgram->is_infiniband && is_ipv4(bytes)) {
+		memset(bytes, 0, IPV4_AT);
+		if (bytes[IPV4_DEST_AT] >> 4 == 0xe)
+			memcpy(bytes + IPV4_DEST_AT, own->raw + IPV4_IN_GID_AT, 4);
+	} else if (grh->dgid.raw[0] == 0xff) {
+		grh->dgid = *own;
+	}
+}
+
 int evr_dgram_get_sender_ah(
 	struct evrdma_dgram *dgram, const struct evrdma_recv *recv, struct evr_ah **ah)
 {
@@ -79,8 +127,10 @@ int evr_dgram_get_sender_ah(
 	if (recv->err || !recv->wc)
 		return -EINVAL;
 	wc = *recv->wc;
-	if (recv->grh)
+	if (recv->grh) {
 		memcpy(&grh, recv->grh, sizeof(grh));
+		address_to_us(dgram, &grh);
+	}
 	memset(&attr, 0, sizeof(attr));
 	errno = 0;
 	if (ibv_init_ah_from_wc(dgram->cmid.cm->verbs, dgram->cmid.cm->port_num, &wc, &grh, &attr))
@@ -153,7 +203,7 @@ int evrdma_dgram_reply(struct evrdma_dgram *dgram, const struct evrdma_recv *rec
 {
 	const struct evrdma_seg seg = { .buf = buf, .len = len };
 	struct evr_send send = make_send(imm, cb, arg);
-	struct evr_dest sender = { .qp_num = recv->src_qp, .qkey = RDMA_UDP_QKEY };
+	struct evr_dest sender = { .qp_num = recv->src_qp, .qkey = dgram->qkey };
 	int ret = evr_dgram_get_sender_ah(dgram, recv, &sender.ah);
 
 	if (ret)

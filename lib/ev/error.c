@@ -120,6 +120,10 @@ const char *evrdma_step_text(enum evrdma_step step)
 		return "disconnecting";
 	case EVRDMA_STEP_REMOVAL:
 		return "the device was removed";
+	case EVRDMA_STEP_DELIVER:
+		return "delivering the last sends";
+	case EVRDMA_STEP_CHANNEL:
+		return "reading the event channel";
 	}
 	return "working";
 }
@@ -134,10 +138,21 @@ static const char *reason(const struct evrdma_error *error)
 	return strerror(error->err);
 }
 
+/* rxe says of a message that does not fit only that an operation failed, to both sides. */
+static const char *wc_text(enum ibv_wc_status status, char *buf, size_t size)
+{
+	const char *text = ibv_wc_status_str(status);
+
+	if (status != IBV_WC_LOC_QP_OP_ERR && status != IBV_WC_REM_OP_ERR)
+		return text;
+	snprintf(buf, size, "%s; rxe: or a message larger than its buffer", text);
+	return buf;
+}
+
 static const char *detail(const struct evrdma_error *error, char *buf, size_t size)
 {
 	if (error->wc_status)
-		return ibv_wc_status_str((enum ibv_wc_status)error->wc_status);
+		return wc_text((enum ibv_wc_status)error->wc_status, buf, size);
 	if (error->cm_event < 0)
 		return evr_cause_text(error->err, error->step, buf, size);
 	snprintf(buf, size, "%s, status %d",

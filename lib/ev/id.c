@@ -94,12 +94,17 @@ static void end_operation(struct evrdma_id *id, enum slot slot, const struct evr
 		op.cb(id, error, event, op.arg);
 }
 
-static void fail_operation(struct evrdma_id *id, enum slot slot, int err)
+static void fail_at(struct evrdma_id *id, enum slot slot, int err, enum evrdma_step step)
 {
 	struct evrdma_error error;
 
-	evr_error_set(&error, err, id->operations[slot].step);
+	evr_error_set(&error, err, step);
 	end_operation(id, slot, &error, NULL);
+}
+
+static void fail_operation(struct evrdma_id *id, enum slot slot, int err)
+{
+	fail_at(id, slot, err, id->operations[slot].step);
 }
 
 static void fail_all(struct evrdma_id *id, int err)
@@ -196,7 +201,10 @@ static void on_event(struct evr_cmid *cmid, const struct rdma_cm_event *event)
 
 static void on_lost(struct evr_cmid *cmid, int err)
 {
-	fail_all(of_cmid(cmid), err);
+	int slot;
+
+	for (slot = 0; slot < SLOT_COUNT; slot++)
+		fail_at(of_cmid(cmid), (enum slot)slot, err, EVRDMA_STEP_CHANNEL);
 }
 
 static const struct evr_cmid_ops cmid_ops = { .event = on_event, .lost = on_lost };
@@ -261,7 +269,7 @@ static struct evrdma_id *make(
 	id->cmid.ops = &cmid_ops;
 	id->event_cb = cb;
 	id->arg = arg;
-	evtimer_assign(&id->deadline, base->event_base, on_deadline, id);
+	evr_base_assign_timer(base, &id->deadline, on_deadline, id);
 	ret = evr_obj_init(&id->obj, base, &id_class);
 	if (ret) {
 		free(id);
@@ -300,11 +308,15 @@ static int adopt(struct evrdma_id *id, struct evrdma_base *base, struct rdma_cm_
 
 	if (ret)
 		return ret;
-	if (cm_id->channel != base->channel && rdma_migrate_id(cm_id, base->channel)) {
+	if (cm_id->channel == base->channel)
+		return 0;
+	if (rdma_migrate_id(cm_id, base->channel)) {
 		ret = evr_errno(-errno);
 		evr_cmid_release(&id->cmid);
+		return ret;
 	}
-	return ret;
+	evr_base_poll_cm(base);
+	return 0;
 }
 
 struct evrdma_id *evrdma_id_adopt(
@@ -364,11 +376,16 @@ int evrdma_id_listen(struct evrdma_id *id, int backlog)
 	return ret ? ret : result(rdma_listen(id->cmid.cm, backlog));
 }
 
+/*
+ * Not what was asked of the peer itself: Linux's cm_send_rej_locked() would forget its own message
+ * without calling it back, and hold whoever destroys the id until it was sent for the last time.
+ * Nor is that accepted, since rdma_accept() rejects what it cannot accept.
+ */
 int evrdma_id_reject(struct evrdma_id *id, const void *data, size_t len)
 {
 	int ret = usable(id);
 
-	if (!ret && (len > UINT8_MAX || !has_device(id)))
+	if (!ret && (len > UINT8_MAX || !has_device(id) || id->cmid.asked))
 		ret = -EINVAL;
 	return ret ? ret : result(rdma_reject(id->cmid.cm, data, (uint8_t)len));
 }
@@ -455,6 +472,8 @@ int evrdma_id_accept(struct evrdma_id *id, const struct rdma_conn_param *param, 
 	struct rdma_conn_param copy;
 	int ret = timeout_ms > 0 ? begin(id, SLOT_MAIN, EVRDMA_STEP_ACCEPT, cb, arg) : -EINVAL;
 
+	if (!ret && id->cmid.asked)
+		ret = -EINVAL;
 	if (ret)
 		return ret;
 	if (param)

@@ -19,16 +19,18 @@ TAILQ_HEAD(evr_inbox, evr_inbox_item);
 int evr_inbox_init(struct evrdma_base *base);
 void evr_inbox_fini(struct evrdma_base *base);
 
+/* Any thread. 0, or -EPIPE when the base is closing. */
+int evr_inbox_put(struct evrdma_base *base, struct evr_inbox_item *item);
 /*
- * Any thread. prepare (or NULL) runs under the inbox's lock when the base takes items, and may
- * refuse. 0, -EPIPE when the base is closing, or what prepare returned.
+ * The same in two steps, with no lock held between them: what is announced the base waits for
+ * before it ends. Then the item comes, or NULL when nothing will; the item is the base's thread's.
  */
-int evr_inbox_put(struct evrdma_base *base, struct evr_inbox_item *item,
-	int (*prepare)(struct evrdma_base *base, struct evr_inbox_item *item));
+int evr_inbox_announce(struct evrdma_base *base);
+void evr_inbox_bring(struct evrdma_base *base, struct evr_inbox_item *item);
 
-/* Any put from now on gives -EPIPE; what is there already will be delivered. */
+/* Any put from now on gives -EPIPE; what is there or announced already will be delivered. */
 void evr_inbox_close(struct evrdma_base *base);
-/* Delivers what is there. */
-void evr_inbox_deliver(struct evrdma_base *base);
+/* Delivers what is there, as far as a turn's budget goes. Returns whether there is more to come. */
+bool evr_inbox_deliver(struct evrdma_base *base);
 
 #endif

@@ -1,6 +1,7 @@
 #include "ev/listener.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,18 +11,32 @@
 #include "ev/log.h"
 #include "util/options.h"
 
+/*
+ * What no honest program meets: the kernel keeps 1024 requests for a program that does not look,
+ * and no peer that asks by the CM's own rules waits for two minutes.
+ */
+enum { MAX_PENDING = 8192, REQUEST_TIMEOUT_MS = 120000 };
+
 static const struct evrdma_listener_options default_options = {
-	.size = sizeof(struct evrdma_listener_options),
 	.port_space = RDMA_PS_TCP,
 	.ack_timeout = -1,
+	.max_pending = MAX_PENDING,
+	.request_timeout_ms = REQUEST_TIMEOUT_MS,
 };
 
 void evrdma_listener_options_init_sized(struct evrdma_listener_options *options, size_t size)
 {
-	evr_options_store(options, size, &default_options, sizeof(default_options));
+	evr_options_init(options, size, &default_options, sizeof(default_options));
 }
 
 /* --- events --------------------------------------------------------------------------------- */
+
+static void tell(struct evrdma_listener *listener, enum evrdma_listener_event event,
+	const struct evrdma_error *error)
+{
+	if (listener->event_cb)
+		listener->event_cb(listener, event, error, listener->arg);
+}
 
 /* Bounded by max_pending, which goes with it. */
 static unsigned pending_from(
@@ -64,8 +79,7 @@ static void refuse_for_limit(struct evrdma_listener *listener, const struct rdma
 		return;
 	listener->limited = true;
 	evr_log(EVRDMA_LOG_MSG, "the listener on port %u has reached a limit", listener->port);
-	if (listener->event_cb)
-		listener->event_cb(listener, EVRDMA_LISTENER_LIMITED, NULL, listener->arg);
+	tell(listener, EVRDMA_LISTENER_LIMITED, NULL);
 }
 
 static void refuse_for_memory(struct evrdma_listener *listener, const struct rdma_cm_event *event)
@@ -106,7 +120,7 @@ static void on_request(struct evrdma_listener *listener, const struct rdma_cm_ev
 	struct evrdma_request *request;
 	uint64_t *refused;
 
-	if (listener->obj.ending) {
+	if (listener->obj.ending || listener->away) {
 		refuse(listener, event);
 		return;
 	}
@@ -135,12 +149,15 @@ static void fail(struct evrdma_listener *listener, int err, enum evrdma_step ste
 {
 	struct evrdma_error error;
 
-	if (listener->obj.ending)
+	if (listener->obj.ending || listener->away)
 		return;
 	evr_error_set(&error, err, step);
-	evr_obj_end(&listener->obj);
-	if (listener->event_cb)
-		listener->event_cb(listener, EVRDMA_LISTENER_ERROR, &error, listener->arg);
+	listener->away = step == EVRDMA_STEP_REMOVAL && listener->options.relisten_ms;
+	if (listener->away)
+		evr_obj_work(&listener->obj);
+	else
+		evr_obj_end(&listener->obj);
+	tell(listener, EVRDMA_LISTENER_ERROR, &error);
 }
 
 static void on_event(struct evr_cmid *cmid, const struct rdma_cm_event *event)
@@ -163,7 +180,7 @@ static void on_event(struct evr_cmid *cmid, const struct rdma_cm_event *event)
 
 static void on_lost(struct evr_cmid *cmid, int err)
 {
-	fail(evr_container_of(cmid, struct evrdma_listener, cmid), err, EVRDMA_STEP_LISTEN);
+	fail(evr_container_of(cmid, struct evrdma_listener, cmid), err, EVRDMA_STEP_CHANNEL);
 }
 
 static const struct evr_cmid_ops cmid_ops = { .event = on_event, .lost = on_lost };
@@ -175,12 +192,105 @@ static struct evrdma_listener *of_obj(struct evr_obj *obj)
 	return evr_container_of(obj, struct evrdma_listener, obj);
 }
 
+static int set_options(struct evrdma_listener *listener)
+{
+	int one = 1;
+
+	if (listener->options.v6_only &&
+		rdma_set_option(listener->cmid.cm, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &one,
+			sizeof(one)))
+		return -errno;
+	return 0;
+}
+
+static void set_port(struct sockaddr_storage *addr, uint16_t port)
+{
+	if (addr->ss_family == AF_INET)
+		((struct sockaddr_in *)addr)->sin_port = port;
+	else if (addr->ss_family == AF_INET6)
+		((struct sockaddr_in6 *)addr)->sin6_port = port;
+}
+
+/* On the same port each time. */
+static int listen_on(struct evrdma_listener *listener)
+{
+	const struct evrdma_listener_options *o = &listener->options;
+	int ret = evr_cmid_create(
+		&listener->cmid, listener->obj.base, (enum rdma_port_space)o->port_space);
+	uint16_t port;
+
+	if (ret)
+		return ret;
+	ret = set_options(listener);
+	if (!ret && rdma_bind_addr(listener->cmid.cm, (struct sockaddr *)&listener->addr))
+		ret = -errno;
+	if (!ret && rdma_listen(listener->cmid.cm, o->backlog))
+		ret = -errno;
+	if (ret) {
+		evr_cmid_destroy(&listener->cmid);
+		return ret;
+	}
+	port = rdma_get_src_port(listener->cmid.cm);
+	set_port(&listener->addr, port);
+	listener->port = ntohs(port);
+	listener->cmid.listens = true;
+	return 0;
+}
+
+static void leave(struct evrdma_listener *listener)
+{
+	struct evrdma_request *request;
+
+	while ((request = TAILQ_FIRST(&listener->waiting)))
+		evr_request_close(request);
+	evr_cmid_destroy(&listener->cmid);
+}
+
+static void on_again_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct evrdma_listener *listener = arg;
+
+	listener->due = true;
+	evr_obj_work(&listener->obj);
+}
+
+/* That there is no device is why it tries; anything else is said once. */
+static int listen_again(struct evrdma_listener *listener)
+{
+	const int err = -evr_errno(listen_on(listener));
+
+	if (err && err != ENODEV && err != EADDRNOTAVAIL && err != listener->again_err) {
+		evr_log_failure("listening again", err);
+		listener->again_err = err;
+	}
+	return -err;
+}
+
+/* The id goes in one step, as its device waits for that, and each attempt is another. */
+static void come_back(struct evrdma_listener *listener)
+{
+	const bool due = listener->due;
+
+	listener->due = false;
+	if (listener->cmid.cm)
+		leave(listener);
+	listener->away = !due || listen_again(listener);
+	if (listener->away)
+		evr_base_add_timer(&listener->again_timer, listener->options.relisten_ms);
+	else
+		tell(listener, EVRDMA_LISTENER_LISTENING, NULL);
+}
+
 /* Hands out one waiting request a step, as an arriving one would be. */
 static void listener_work(struct evr_obj *obj)
 {
 	struct evrdma_listener *listener = of_obj(obj);
 	struct evrdma_request *request = TAILQ_FIRST(&listener->waiting);
 
+	if (listener->away) {
+		come_back(listener);
+		return;
+	}
 	if (listener->disabled || !request)
 		return;
 	TAILQ_REMOVE(&listener->waiting, request, waiting_link);
@@ -191,12 +301,8 @@ static void listener_work(struct evr_obj *obj)
 
 static int listener_end(struct evr_obj *obj)
 {
-	struct evrdma_listener *listener = of_obj(obj);
-	struct evrdma_request *request;
-
-	while ((request = TAILQ_FIRST(&listener->waiting)))
-		evr_request_close(request);
-	evr_cmid_destroy(&listener->cmid);
+	event_del(&of_obj(obj)->again_timer);
+	leave(of_obj(obj));
 	return 0;
 }
 
@@ -208,10 +314,7 @@ static bool listener_shutdown(struct evr_obj *obj)
 
 static void listener_closed(struct evr_obj *obj)
 {
-	struct evrdma_listener *listener = of_obj(obj);
-
-	if (listener->event_cb)
-		listener->event_cb(listener, EVRDMA_LISTENER_CLOSED, NULL, listener->arg);
+	tell(of_obj(obj), EVRDMA_LISTENER_CLOSED, NULL);
 }
 
 static void listener_free(struct evr_obj *obj)
@@ -259,17 +362,6 @@ static const struct evr_obj_class listener_class = {
 
 /* --- the calls ------------------------------------------------------------------------------ */
 
-static int set_options(struct evrdma_listener *listener)
-{
-	int one = 1;
-
-	if (listener->options.v6_only &&
-		rdma_set_option(listener->cmid.cm, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &one,
-			sizeof(one)))
-		return -errno;
-	return 0;
-}
-
 static int load_options(struct evrdma_listener *listener, const struct evrdma_base *base,
 	const struct evrdma_listener_options *options)
 {
@@ -279,7 +371,7 @@ static int load_options(struct evrdma_listener *listener, const struct evrdma_ba
 	if (evr_options_load(o, sizeof(*o), options))
 		return -EINVAL;
 	if (o->backlog < 0 || o->ack_timeout < -1 || o->ack_timeout > 31 ||
-		o->request_timeout_ms < 0)
+		o->request_timeout_ms < 0 || o->relisten_ms < 0)
 		return -EINVAL;
 	if ((o->domain && o->domain->base != base) || (o->srq && o->srq->base != base))
 		return -EINVAL;
@@ -291,30 +383,6 @@ static int load_options(struct evrdma_listener *listener, const struct evrdma_ba
 	default:
 		return -EINVAL;
 	}
-}
-
-static int listen_on(struct evrdma_listener *listener, struct evrdma_base *base,
-	const struct sockaddr *addr)
-{
-	struct sockaddr_storage copy;
-	int ret = evr_addr_copy(&copy, addr);
-
-	if (ret)
-		return ret;
-	ret = evr_cmid_create(
-		&listener->cmid, base, (enum rdma_port_space)listener->options.port_space);
-	if (ret)
-		return ret;
-	ret = set_options(listener);
-	if (!ret && rdma_bind_addr(listener->cmid.cm, (struct sockaddr *)&copy))
-		ret = -errno;
-	if (!ret && rdma_listen(listener->cmid.cm, listener->options.backlog))
-		ret = -errno;
-	if (ret)
-		evr_cmid_destroy(&listener->cmid);
-	else
-		listener->port = ntohs(rdma_get_src_port(listener->cmid.cm));
-	return ret;
 }
 
 static int init(struct evrdma_listener *listener, struct evrdma_base *base,
@@ -331,10 +399,14 @@ static int init(struct evrdma_listener *listener, struct evrdma_base *base,
 	listener->cmid.ops = &cmid_ops;
 	TAILQ_INIT(&listener->waiting);
 	TAILQ_INIT(&listener->pending);
+	ret = evr_addr_copy(&listener->addr, addr);
+	if (ret)
+		return ret;
 	ret = evr_obj_init(&listener->obj, base, &listener_class);
 	if (ret)
 		return ret;
-	ret = listen_on(listener, base, addr);
+	evtimer_assign(&listener->again_timer, base->event_base, on_again_timer, listener);
+	ret = listen_on(listener);
 	if (ret) {
 		evr_obj_leave(&listener->obj);
 		return ret;

@@ -1,10 +1,12 @@
 /*
  * A listener: listening from the start, until it is closed or its device is removed. A disabled one
- * keeps the requests in a list.
+ * keeps the requests in a list. One that is to listen again is away while its device is: it has no
+ * id then, and tries for one from time to time.
  */
 #ifndef EVR_EV_LISTENER_H
 #define EVR_EV_LISTENER_H
 
+#include <event2/event_struct.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,6 +31,11 @@ struct evrdma_listener {
 	bool disabled;
 	bool limited; /* it was told, and nobody was let in since */
 	uint16_t port;
+	struct sockaddr_storage addr; /* with the port */
+	bool away;
+	bool due; /* to be tried */
+	int again_err; /* said last, of what an attempt failed with */
+	struct event again_timer;
 };
 
 /* A pending request is no more so: somebody answered it, or it is late, or went elsewhere. */

@@ -8,7 +8,8 @@ libevr_ev_la_SOURCES = \
 	lib/ev/buf.c lib/ev/buf.h \
 	lib/ev/cause.c lib/ev/cause.h \
 	lib/ev/cmid.c lib/ev/cmid.h \
-	lib/ev/conn.c lib/ev/conn.h lib/ev/conn_alive.c lib/ev/conn_setup.c \
+	lib/ev/conn.c lib/ev/conn.h lib/ev/conn_alive.c lib/ev/conn_read.c \
+	lib/ev/conn_setup.c \
 	lib/ev/cq.c lib/ev/cq.h \
 	lib/ev/device.c lib/ev/device.h \
 	lib/ev/devlist.c lib/ev/devlist.h \
@@ -16,19 +17,25 @@ libevr_ev_la_SOURCES = \
 	lib/ev/error.c lib/ev/error.h \
 	lib/ev/id.c \
 	lib/ev/inbox.c lib/ev/inbox.h \
+	lib/ev/kept.c lib/ev/kept.h \
+	lib/ev/linger.c lib/ev/linger.h \
 	lib/ev/listener.c lib/ev/listener.h \
+	lib/ev/lock.c lib/ev/lock.h \
 	lib/ev/log.c lib/ev/log.h \
 	lib/ev/lookup.c lib/ev/lookup.h \
 	lib/ev/mcast.c lib/ev/mcast.h \
 	lib/ev/obj.c lib/ev/obj.h \
 	lib/ev/pd.c lib/ev/pd.h \
 	lib/ev/peer.c lib/ev/peer.h \
+	lib/ev/poison.c lib/ev/poison.h \
 	lib/ev/pool.c lib/ev/pool.h \
 	lib/ev/qp.c lib/ev/qp.h \
 	lib/ev/qp_send.c lib/ev/qp_send.h \
 	lib/ev/recvq.c lib/ev/recvq.h \
 	lib/ev/region.c lib/ev/region.h \
+	lib/ev/remote.c \
 	lib/ev/request.c lib/ev/request.h \
+	lib/ev/rnr.c lib/ev/rnr.h \
 	lib/ev/shutdown.c \
 	lib/ev/srq.c lib/ev/srq.h \
 	lib/ev/source.c lib/ev/source.h \

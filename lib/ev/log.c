@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ev/lock.h"
+
 static evrdma_log_cb log_cb;
 static void *log_arg;
 
@@ -20,6 +22,7 @@ void evr_log(enum evrdma_log_level level, const char *format, ...)
 	int err = errno;
 	va_list args;
 
+	evr_lock_expect_none();
 	if (!log_cb)
 		return;
 	va_start(args, format);

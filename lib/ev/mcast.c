@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ev/addr.h"
 #include "ev/base.h"
@@ -38,6 +39,39 @@ static void fail_errno(struct evrdma_mcast *group, int err)
 
 /* --- joining -------------------------------------------------------------------------------- */
 
+/* Another membership of the same endpoint in the same group, or NULL. */
+static struct evrdma_mcast *next_same(
+	const struct evrdma_mcast *group, struct evrdma_mcast *other)
+{
+	while (other && (other == group || memcmp(&other->addr, &group->addr, sizeof(other->addr))))
+		other = TAILQ_NEXT(other, link);
+	return other;
+}
+
+/*
+ * Of two memberships with one address Linux's rdma_leave_multicast() ends the later one, whichever
+ * is left, and keeps a pointer to the one that is freed: an event that then comes of it is for
+ * nobody, and never acknowledged. So the one that ends goes before the next begins.
+ */
+static void leave_same(struct evrdma_mcast *group)
+{
+	struct evrdma_mcast *other = TAILQ_FIRST(&group->dgram->groups);
+
+	while ((other = next_same(group, other))) {
+		evr_mcast_leave(other);
+		other = TAILQ_NEXT(other, link);
+	}
+}
+
+static bool is_there(const struct evrdma_mcast *group, const struct evrdma_dgram *dgram)
+{
+	struct evrdma_mcast *other = TAILQ_FIRST(&dgram->groups);
+
+	while ((other = next_same(group, other)) && other->obj.ending)
+		other = TAILQ_NEXT(other, link);
+	return other;
+}
+
 static int join(struct evrdma_mcast *group)
 {
 	struct rdma_cm_join_mc_attr_ex attr = {
@@ -50,10 +84,17 @@ static int join(struct evrdma_mcast *group)
 
 	if (!group->dgram->cmid.cm)
 		return -ENOTCONN;
+	leave_same(group);
 	if (rdma_join_multicast_ex(group->dgram->cmid.cm, &attr, group))
 		return -errno;
 	group->asked = true;
 	return 0;
+}
+
+/* Whatever answer comes now finds nobody who waits for it. */
+static void on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+	fail_errno(arg, ETIMEDOUT);
 }
 
 static void mcast_work(struct evr_obj *obj)
@@ -88,6 +129,7 @@ static void on_joined(struct evrdma_mcast *group, const struct rdma_ud_param *pa
 	}
 	group->dest.qp_num = param->qp_num;
 	group->dest.qkey = param->qkey;
+	event_del(&group->deadline);
 	group->state = EVR_MCAST_MEMBER;
 	group->joined = true;
 	tell(group, EVRDMA_MCAST_JOINED, NULL);
@@ -146,6 +188,7 @@ static int mcast_end(struct evr_obj *obj)
 
 static void mcast_down(struct evr_obj *obj)
 {
+	event_del(&of_obj(obj)->deadline);
 	of_obj(obj)->state = EVR_MCAST_DOWN;
 }
 
@@ -185,6 +228,8 @@ static int init(struct evrdma_mcast *group, struct evrdma_dgram *dgram,
 	ret = evr_addr_copy(&group->addr, addr);
 	if (ret)
 		return ret;
+	if (is_there(group, dgram))
+		return -EADDRINUSE;
 	return evr_obj_init(&group->obj, dgram->obj.base, &mcast_class);
 }
 
@@ -208,6 +253,8 @@ struct evrdma_mcast *evrdma_mcast_join(struct evrdma_dgram *dgram, const struct 
 	group->cb = cb;
 	group->arg = arg;
 	TAILQ_INSERT_TAIL(&dgram->groups, group, link);
+	evtimer_assign(&group->deadline, dgram->obj.base->event_base, on_deadline, group);
+	evr_base_add_timer(&group->deadline, dgram->options.join_timeout_ms);
 	evr_obj_work(&group->obj);
 	return group;
 }

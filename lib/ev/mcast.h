@@ -9,6 +9,7 @@
 #ifndef EVR_EV_MCAST_H
 #define EVR_EV_MCAST_H
 
+#include <event2/event_struct.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
@@ -39,6 +40,7 @@ struct evrdma_mcast {
 	unsigned flags;
 	bool asked; /* the CM was asked to join, so it must be asked to leave */
 	bool joined;
+	struct event deadline;
 	struct ibv_ah_attr ah_attr;
 	struct evr_dest dest;
 };

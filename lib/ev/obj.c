@@ -48,6 +48,16 @@ void evr_obj_leave(struct evr_obj *obj)
 	evr_base_kick_if_closing(obj->base);
 }
 
+void evr_obj_set_kind(struct evr_obj *obj, enum evr_task_kind kind)
+{
+	bool queued = obj->task.queued;
+
+	evr_base_cancel(obj->base, &obj->task);
+	obj->task.kind = kind;
+	if (queued)
+		evr_base_queue(obj->base, &obj->task);
+}
+
 void evr_obj_work(struct evr_obj *obj)
 {
 	evr_base_queue(obj->base, &obj->task);
@@ -61,6 +71,8 @@ void evr_obj_continue(struct evr_obj *obj)
 
 void evr_obj_end(struct evr_obj *obj)
 {
+	if (!obj->ending)
+		evr_obj_set_kind(obj, EVR_TASK_LEAVE);
 	if (!obj->ending && obj->cls->down)
 		obj->cls->down(obj);
 	obj->ending = true;

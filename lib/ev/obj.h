@@ -61,6 +61,8 @@ TAILQ_HEAD(evr_obj_list, evr_obj);
 int evr_obj_init(struct evr_obj *obj, struct evrdma_base *base, const struct evr_obj_class *cls);
 /* Takes the object off its base without ceremony: it was never shown, or goes to another base. */
 void evr_obj_leave(struct evr_obj *obj);
+/* What it does next is of this kind. */
+void evr_obj_set_kind(struct evr_obj *obj, enum evr_task_kind kind);
 void evr_obj_work(struct evr_obj *obj);
 void evr_obj_end(struct evr_obj *obj);
 void evr_obj_continue(struct evr_obj *obj);

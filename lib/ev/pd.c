@@ -60,6 +60,16 @@ void evr_pd_forget_srqs(struct evr_device *device)
 		evr_srq_forget_pd(pd);
 }
 
+bool evr_pd_drop_one_mr(struct evr_device *device)
+{
+	struct evr_pd *pd;
+
+	TAILQ_FOREACH (pd, &device->pds, link)
+		if (evr_region_drop_one(pd))
+			return true;
+	return false;
+}
+
 void evr_pd_release_all(struct evr_device *device)
 {
 	struct evr_pd *pd;
@@ -111,6 +121,7 @@ struct evrdma_domain *evr_domain_ref(struct evrdma_domain *domain)
 
 void evr_domain_unref(struct evrdma_domain *domain)
 {
+	evr_lock_expect_none();
 	if (!domain || --domain->users)
 		return;
 	leave_base(domain);

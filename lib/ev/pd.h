@@ -7,6 +7,7 @@
 #define EVR_EV_PD_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 
 #include "ev/region.h"
 #include "util/list.h"
@@ -36,6 +37,8 @@ TAILQ_HEAD(evr_domain_list, evrdma_domain);
 /* Finds or makes it; slow when it is made. 0 or -errno. */
 int evr_pd_get(struct evr_device *device, struct evrdma_domain *domain, struct evr_pd **pd);
 void evr_pd_forget_srqs(struct evr_device *device);
+/* One of those on a device that nobody uses; false when there is none. */
+bool evr_pd_drop_one_mr(struct evr_device *device);
 void evr_pd_release_all(struct evr_device *device);
 
 /* NULL is fine for both. */

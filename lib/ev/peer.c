@@ -11,13 +11,12 @@
 #include "util/options.h"
 
 static const struct evrdma_peer_options default_options = {
-	.size = sizeof(struct evrdma_peer_options),
 	.timeout_ms = 5000,
 };
 
 void evrdma_peer_options_init_sized(struct evrdma_peer_options *options, size_t size)
 {
-	evr_options_store(options, size, &default_options, sizeof(default_options));
+	evr_options_init(options, size, &default_options, sizeof(default_options));
 }
 
 static struct evrdma_peer *of_obj(struct evr_obj *obj)
@@ -202,7 +201,7 @@ static void on_lost(struct evr_cmid *cmid, int err)
 {
 	struct evrdma_peer *peer = evr_container_of(cmid, struct evrdma_peer, cmid);
 
-	fail_errno(peer, err, peer->step);
+	fail_errno(peer, err, EVRDMA_STEP_CHANNEL);
 }
 
 static const struct evr_cmid_ops cmid_ops = { .event = on_event, .lost = on_lost };
@@ -293,7 +292,7 @@ static int init(struct evrdma_peer *peer, struct evrdma_dgram *dgram)
 	peer->dest.owner = &peer->obj;
 	peer->cmid.owner = &peer->obj;
 	peer->cmid.ops = &cmid_ops;
-	evtimer_assign(&peer->deadline, dgram->obj.base->event_base, on_deadline, peer);
+	evr_base_assign_timer(dgram->obj.base, &peer->deadline, on_deadline, peer);
 	TAILQ_INSERT_TAIL(&dgram->peers, peer, link);
 	return 0;
 }
@@ -350,7 +349,7 @@ struct evrdma_peer *evrdma_peer_new_sender(struct evrdma_dgram *dgram,
 	peer->arg = arg;
 	peer->dest.ah = ah;
 	peer->dest.qp_num = recv->src_qp;
-	peer->dest.qkey = RDMA_UDP_QKEY;
+	peer->dest.qkey = dgram->qkey;
 	peer->state = EVR_PEER_READY;
 	return peer;
 }

@@ -1,13 +1,18 @@
+#include "config.h"
+
 #include "ev/pool.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "ev/base.h"
 #include "ev/log.h"
+#include "ev/poison.h"
 #include "util/options.h"
 
 /* The size goes to mmap() as a power of two, in the flags' upper bits. */
@@ -17,18 +22,22 @@ enum {
 	HUGE_PAGE_FLAGS = MAP_HUGETLB | HUGE_PAGE_BITS << 26,
 };
 
+/* Buffers that are still held, of those that are told one by one. */
+enum { HELD_TOLD = 8, PLACE_TEXT = 128 };
+
+static const unsigned huge_flags = EVRDMA_POOL_OPT_HUGE_PAGES | EVRDMA_POOL_OPT_HUGE_PAGES_ONLY;
+
 static const size_t largest_buf = (size_t)1 << 30;
 static const size_t largest_slab = (size_t)1 << 30;
 
 static const struct evrdma_pool_options default_options = {
-	.size = sizeof(struct evrdma_pool_options),
 	.alignment = 64,
 	.slab_bytes = 256 * 1024,
 };
 
 void evrdma_pool_options_init_sized(struct evrdma_pool_options *options, size_t size)
 {
-	evr_options_store(options, size, &default_options, sizeof(default_options));
+	evr_options_init(options, size, &default_options, sizeof(default_options));
 }
 
 struct evr_slab {
@@ -41,6 +50,56 @@ struct evr_slab {
 	bool going;
 	struct evrdma_buf bufs[];
 };
+
+/* --- for debugging -------------------------------------------------------------------------- */
+
+/* What took a buffer, as addr2line(1) wants it. */
+static const char *where_taken(const struct evrdma_buf *buf, char text[PLACE_TEXT])
+{
+	Dl_info info;
+
+	if (!buf->taken_at)
+		return "to receive into";
+	if (!dladdr(buf->taken_at, &info) || !info.dli_fname)
+		snprintf(text, PLACE_TEXT, "at %p", buf->taken_at);
+	else
+		snprintf(text, PLACE_TEXT, "at %s+0x%zx", info.dli_fname,
+			(size_t)((const char *)buf->taken_at - (const char *)info.dli_fbase));
+	return text;
+}
+
+static void log_held(const struct evrdma_buf *buf)
+{
+	char text[PLACE_TEXT];
+
+	evr_log(EVRDMA_LOG_WARN, "still held: the buffer at %p, taken %s, user pointer %p",
+		buf->data, where_taken(buf, text), buf->user);
+}
+
+static void log_written(const struct evrdma_buf *buf)
+{
+	char text[PLACE_TEXT];
+
+	evr_log(EVRDMA_LOG_ERROR, "written to after it was given back: the buffer at %p, taken %s",
+		buf->data, where_taken(buf, text));
+}
+
+/* The base goes, and whoever has a buffer of it is the program. */
+static void tell_held(const struct evrdma_pool *pool)
+{
+	const struct evr_slab *slab;
+	unsigned told = 0;
+	size_t i;
+
+	if (!pool->stats.bufs_out)
+		return;
+	evr_log(EVRDMA_LOG_WARN, "a base was closed, and %llu buffers of %zu bytes are still held",
+		(unsigned long long)pool->stats.bufs_out, pool->buf_size);
+	TAILQ_FOREACH (slab, &pool->slabs, link)
+		for (i = 0; i < slab->count; i++)
+			if (slab->bufs[i].refs && told++ < HELD_TOLD)
+				log_held(&slab->bufs[i]);
+}
 
 /* --- slabs ---------------------------------------------------------------------------------- */
 
@@ -69,6 +128,11 @@ static size_t next_slab_bufs(const struct evrdma_pool *pool)
 
 static void unused(struct evrdma_buf *buf);
 
+static bool has_pattern(const struct evrdma_pool *pool)
+{
+	return pool->options.flags & EVRDMA_POOL_OPT_POISON;
+}
+
 static void carve(struct evrdma_pool *pool, struct evr_slab *slab, size_t n)
 {
 	size_t i;
@@ -84,6 +148,7 @@ static void carve(struct evrdma_pool *pool, struct evr_slab *slab, size_t n)
 			.next_free = pool->free_list,
 		};
 		pool->free_list = buf;
+		evr_poison(buf->data, buf->size, has_pattern(pool));
 	}
 	pool->stats.bufs += n;
 }
@@ -99,7 +164,7 @@ static void *map(size_t bytes, int flags)
 /* Its length is made up to whole pages. NULL when there is no memory of the kind that is wanted. */
 static void *map_slab(const struct evrdma_pool *pool, size_t *bytes, bool *huge)
 {
-	unsigned flags = pool->options.flags;
+	unsigned flags = pool->options.flags & huge_flags;
 	size_t huge_bytes = round_up(*bytes, HUGE_PAGE);
 	void *memory = NULL;
 
@@ -138,7 +203,8 @@ static int add_slab(struct evrdma_pool *pool)
 	}
 	slab->pool = pool;
 	slab->count = n;
-	evr_region_init(&slab->region, memory, bytes, IBV_ACCESS_LOCAL_WRITE);
+	evr_region_init(
+		&slab->region, memory, bytes, evr_buf_access(pool->options.buf_flags));
 	TAILQ_INSERT_TAIL(&pool->slabs, slab, link);
 	carve(pool, slab, n);
 	pool->stats.slabs++;
@@ -156,6 +222,7 @@ static void free_slab(struct evr_slab *slab)
 	stats->bytes -= slab->region.bytes;
 	stats->bufs -= slab->count;
 	evr_region_fini(&slab->region);
+	evr_unpoison(slab->region.addr, slab->region.bytes, false);
 	munmap(slab->region.addr, slab->region.bytes);
 	TAILQ_REMOVE(&slab->pool->slabs, slab, link);
 	free(slab);
@@ -165,11 +232,12 @@ static void free_slab(struct evr_slab *slab)
 
 static bool options_valid(const struct evrdma_pool_options *o)
 {
-	const unsigned known = EVRDMA_POOL_OPT_HUGE_PAGES | EVRDMA_POOL_OPT_HUGE_PAGES_ONLY;
+	const unsigned known = huge_flags | EVRDMA_POOL_OPT_POISON;
 
 	return o->alignment >= 8 && o->alignment <= 4096 && !(o->alignment & (o->alignment - 1)) &&
 		o->slab_bytes >= 4096 && o->slab_bytes <= largest_slab &&
-		(!o->max_bufs || o->min_bufs <= o->max_bufs) && !(o->flags & ~known);
+		(!o->max_bufs || o->min_bufs <= o->max_bufs) && !(o->flags & ~known) &&
+		evr_buf_access(o->buf_flags) >= 0;
 }
 
 static int init(struct evrdma_pool *pool, size_t buf_size,
@@ -221,8 +289,9 @@ struct evrdma_pool *evrdma_pool_new_with_options(
 
 struct evrdma_pool *evrdma_pool_new(struct evrdma_base *base, size_t buf_size, size_t max_bufs)
 {
-	struct evrdma_pool_options options = default_options;
+	struct evrdma_pool_options options;
 
+	evrdma_pool_options_init(&options);
 	options.max_bufs = max_bufs;
 	return evrdma_pool_new_with_options(base, buf_size, &options);
 }
@@ -257,8 +326,24 @@ void evr_pool_unref(struct evrdma_pool *pool)
 	free_if_unused(pool);
 }
 
+void evrdma_pool_set_starved_cb(struct evrdma_pool *pool, evrdma_pool_starved_cb cb, void *arg)
+{
+	pool->starved_cb = cb;
+	pool->starved_arg = arg;
+}
+
+void evr_pool_tell_starved(struct evrdma_pool *pool, int err)
+{
+	evr_log_failure("registering buffers to receive into", err);
+	if (pool->starved_cb)
+		pool->starved_cb(pool, err, pool->starved_arg);
+}
+
+/* Whoever still receives into it keeps it, but its owner knows it no more. */
 void evrdma_pool_free(struct evrdma_pool *pool)
 {
+	if (pool)
+		pool->starved_cb = NULL;
 	evr_pool_unref(pool);
 }
 
@@ -267,6 +352,7 @@ void evr_pool_release_all(struct evrdma_base *base)
 	struct evrdma_pool *pool;
 
 	while ((pool = TAILQ_FIRST(&base->pools))) {
+		tell_held(pool);
 		leave_base(pool);
 		pool->users = 0;
 		free_if_unused(pool);
@@ -294,14 +380,15 @@ void evr_pool_stop_waiting(struct evrdma_pool *pool, struct evr_pool_waiter *wai
 	TAILQ_REMOVE(&pool->waiters, waiter, link);
 }
 
-static void wake_one(struct evrdma_pool *pool)
+/* Until one takes it: the first may have nothing to receive any more. */
+static void wake(struct evrdma_pool *pool)
 {
-	struct evr_pool_waiter *waiter = TAILQ_FIRST(&pool->waiters);
+	struct evr_pool_waiter *waiter;
 
-	if (!waiter)
-		return;
-	evr_pool_stop_waiting(pool, waiter);
-	waiter->available(waiter);
+	while (pool->free_list && (waiter = TAILQ_FIRST(&pool->waiters))) {
+		evr_pool_stop_waiting(pool, waiter);
+		waiter->available(waiter);
+	}
 }
 
 static struct evr_slab *slab_of(const struct evrdma_buf *buf)
@@ -313,11 +400,25 @@ static void unused(struct evrdma_buf *buf)
 {
 	struct evrdma_pool *pool = slab_of(buf)->pool;
 
+	evr_poison(buf->data, buf->size, has_pattern(pool));
 	buf->next_free = pool->free_list;
 	pool->free_list = buf;
 	pool->stats.bufs_out--;
-	wake_one(pool);
+	wake(pool);
 	free_if_unused(pool);
+}
+
+void evr_pool_give_back(struct evrdma_pool *pool, struct evrdma_buf *buf)
+{
+	struct evrdma_buf **last = &pool->free_list;
+
+	while (*last)
+		last = &(*last)->next_free;
+	evr_poison(buf->data, buf->size, has_pattern(pool));
+	buf->refs = 0;
+	buf->next_free = NULL;
+	*last = buf;
+	pool->stats.bufs_out--;
 }
 
 static void count_get(struct evrdma_pool_stats *stats)
@@ -334,7 +435,17 @@ void evrdma_pool_get_stats_sized(
 	evr_options_store(stats, size, &pool->stats, sizeof(pool->stats));
 }
 
-struct evrdma_buf *evrdma_pool_get(struct evrdma_pool *pool)
+static void take(struct evrdma_pool *pool, struct evrdma_buf *buf)
+{
+	if (!evr_unpoison(buf->data, buf->size, has_pattern(pool)))
+		log_written(buf);
+	buf->refs = 1;
+	buf->user = NULL;
+	buf->taken_at = NULL;
+	count_get(&pool->stats);
+}
+
+struct evrdma_buf *evr_pool_get(struct evrdma_pool *pool)
 {
 	struct evrdma_buf *buf;
 	int ret;
@@ -349,8 +460,16 @@ struct evrdma_buf *evrdma_pool_get(struct evrdma_pool *pool)
 	}
 	buf = pool->free_list;
 	pool->free_list = buf->next_free;
-	buf->refs = 1;
-	count_get(&pool->stats);
+	take(pool, buf);
+	return buf;
+}
+
+struct evrdma_buf *evrdma_pool_get(struct evrdma_pool *pool)
+{
+	struct evrdma_buf *buf = evr_pool_get(pool);
+
+	if (buf)
+		buf->taken_at = __builtin_return_address(0);
 	return buf;
 }
 

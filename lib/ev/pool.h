@@ -34,15 +34,23 @@ struct evrdma_pool {
 	struct evrdma_pool_options options;
 	struct evrdma_pool_stats stats;
 	size_t buf_size;
+	evrdma_pool_starved_cb starved_cb;
+	void *starved_arg;
 	unsigned users; /* the owner, and every QP that receives into it */
 };
 
 TAILQ_HEAD(evr_pool_list, evrdma_pool);
 
+/* As evrdma_pool_get(), for the library's own use. */
+struct evrdma_buf *evr_pool_get(struct evrdma_pool *pool);
 void evr_pool_ref(struct evrdma_pool *pool);
 void evr_pool_unref(struct evrdma_pool *pool);
 void evr_pool_wait(struct evrdma_pool *pool, struct evr_pool_waiter *waiter);
 void evr_pool_stop_waiting(struct evrdma_pool *pool, struct evr_pool_waiter *waiter);
+/* The only reference goes, to a buffer that is of no use now: it is offered to nobody. */
+void evr_pool_give_back(struct evrdma_pool *pool, struct evrdma_buf *buf);
+/* Somebody who receives into it lacks buffers, for a reason other than the pool's limit. */
+void evr_pool_tell_starved(struct evrdma_pool *pool, int err);
 
 void evr_pool_release_all(struct evrdma_base *base);
 

@@ -10,6 +10,9 @@
 #include "ev/base.h"
 #include "ev/error.h"
 #include "ev/qp_send.h"
+#include "util/clock.h"
+
+enum { FLUSH_AGAIN_MS = 20, US_PER_MS = 1000 };
 
 static struct evr_qp *of_owner(struct evr_work_owner *owner)
 {
@@ -25,6 +28,10 @@ static struct evr_qp *of_recvq(struct evr_recvq *recvq)
 
 static void complete(struct evr_work_owner *owner, uint32_t index, const struct ibv_wc *wc);
 static void post(struct evr_task *task);
+static void tell(struct evr_task *task);
+static void look_for_flushes(struct evr_qp *qp);
+static void on_sends_told(struct evr_cq_wait *wait);
+static void on_recvs_told(struct evr_cq_wait *wait);
 
 static int post_recv(struct evr_recvq *recvq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
@@ -41,13 +48,73 @@ static void recvq_unposted(struct evr_recvq *recvq)
 	evr_base_queue_post(qp->base, &qp->post);
 }
 
-static const struct evr_recvq_ops recvq_ops = { .post = post_recv, .unposted = recvq_unposted };
+static void recvq_refused(struct evr_recvq *recvq, struct evrdma_buf *buf, int err)
+{
+	struct evr_qp *qp = of_recvq(recvq);
+	const struct evrdma_recv recv = { .buf = buf,
+		.data = evrdma_buf_data(buf),
+		.err = -err,
+		.wc_status = IBV_WC_LOC_PROT_ERR };
 
+	EVR_QP_COUNT(qp, receive_errors, 1);
+	qp->ops->received(qp, &recv);
+	evrdma_buf_unref(buf);
+}
+
+static void recvq_used_up(struct evr_recvq *recvq)
+{
+	EVR_QP_COUNT(of_recvq(recvq), receive_queue_empty, 1);
+}
+
+static const struct evr_recvq_ops recvq_ops = {
+	.post = post_recv,
+	.unposted = recvq_unposted,
+	.refused = recvq_refused,
+	.used_up = recvq_used_up,
+};
+
+static bool nothing_posted(const struct evr_qp *qp)
+{
+	if (qp->lost)
+		return true;
+	return qp->send_posted == qp->send_tail && (!qp->recvq.posted || evr_qp_is_iwarp(qp));
+}
+
+/*
+ * What the device has taken out of a shared queue for a message goes with the QP, and is the
+ * queue's loss, unless the device is left to give it back. Many never say that they have: of one
+ * that did not when it had the time it is not expected again. With the base the queue goes too.
+ */
+static bool holds_shared(const struct evr_qp *qp)
+{
+	const struct evr_device *device = qp->device;
+
+	return qp->srq && !qp->last_receive && !qp->base->closing &&
+		(device->tells_last_receive || !device->keeps_last_receive);
+}
+
+/*
+ * A receive that was posted when the QP was in error already, before anybody knew, is not flushed
+ * by rxe until the QP is moved to the error state once more.
+ */
 static void on_drain_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct evr_qp *qp = arg;
+	uint64_t now_us = evr_clock_now_us();
 
+	/* A loop that was held up comes late: what is left counts from the beginning. */
+	if (qp->drain_again)
+		evr_qp_set_error(qp);
+	if (qp->drain_again && !qp->lost && now_us < qp->drain_end_us) {
+		qp->drain_again = false;
+		look_for_flushes(qp);
+		evr_base_add_timer(&qp->drain_timer,
+			(int)((qp->drain_end_us - now_us + US_PER_MS - 1) / US_PER_MS));
+		return;
+	}
 	qp->drain_over = true;
+	if (holds_shared(qp) && nothing_posted(qp))
+		qp->device->keeps_last_receive = true;
 	qp->ops->drained(qp);
 }
 
@@ -79,26 +146,33 @@ int evr_qp_init(struct evr_qp *qp, struct evrdma_base *base, const struct evr_qp
 	qp->base = base;
 	qp->owner.complete = complete;
 	qp->post.run = post;
+	qp->tell.run = tell;
+	qp->send_wait.over = on_sends_told;
+	qp->recv_wait.over = on_recvs_told;
 	qp->config = *config;
 	qp->ops = ops;
 	apply_defaults(&qp->config);
 	ret = evr_sends_init(qp);
 	if (ret)
 		return ret;
-	ret = evr_recvq_init(&qp->recvq, qp->config.recv_depth, qp->config.recv_pool, &recvq_ops);
+	ret = evr_recvq_init(&qp->recvq, base->event_base, qp->config.recv_depth,
+		qp->config.recv_pool, &recvq_ops);
 	if (ret) {
 		evr_sends_fini(qp);
 		return ret;
 	}
+	evr_base_set_urgent(base, &qp->recvq.retry_timer);
 	evr_srq_ref(qp->config.srq);
 	evr_domain_ref(qp->config.domain);
-	evtimer_assign(&qp->drain_timer, base->event_base, on_drain_timer, qp);
+	evr_base_assign_timer(base, &qp->drain_timer, on_drain_timer, qp);
 	return 0;
 }
 
 void evr_qp_fini(struct evr_qp *qp)
 {
+	evr_qp_stop_catching_up(qp);
 	evr_base_cancel_post(qp->base, &qp->post);
+	evr_base_cancel_tell(qp->base, &qp->tell);
 	event_del(&qp->drain_timer);
 	evr_recvq_fini(&qp->recvq);
 	evr_sends_fini(qp);
@@ -133,6 +207,8 @@ void evr_qp_fail(struct evr_qp *qp, int err)
 /* With the last of its receives flushed, a QP on a shared queue is in error like any other. */
 static void on_last_receive(struct evr_qp *qp)
 {
+	qp->last_receive = true;
+	qp->device->tells_last_receive = true;
 	if (qp->in_error)
 		qp->ops->drained(qp);
 	else
@@ -149,7 +225,8 @@ static void on_async(struct evr_async_subject *subject, uint32_t events)
 		evr_qp_fail(qp, EACCES);
 	else if (events & (1u << IBV_EVENT_QP_FATAL | 1u << IBV_EVENT_QP_REQ_ERR))
 		evr_qp_fail(qp, EIO);
-	else if (events & 1u << IBV_EVENT_QP_LAST_WQE_REACHED)
+	/* Last: why it ended is known best by what else was said. */
+	if (events & 1u << IBV_EVENT_QP_LAST_WQE_REACHED)
 		on_last_receive(qp);
 }
 
@@ -179,6 +256,11 @@ static int create(struct evr_qp *qp, struct evr_cmid *cmid)
 	errno = 0;
 	if (rdma_create_qp_ex(cmid->cm, &attr))
 		return evr_verbs_error();
+	/* Some devices give less room than was asked for, where others refuse. */
+	if (attr.cap.max_inline_data < qp->config.inline_bytes) {
+		rdma_destroy_qp(cmid->cm);
+		return -EINVAL;
+	}
 	qp->qp = cmid->cm->qp;
 	TAILQ_INSERT_TAIL(&qp->device->qps, qp, link);
 	return 0;
@@ -205,7 +287,8 @@ static int get_cqs(struct evr_qp *qp)
 {
 	int ret = evr_cq_reserve(qp->device, cq_entries(qp), &qp->send_cq);
 
-	qp->recv_cq = qp->srq ? qp->srq->cq : qp->send_cq;
+	if (!ret)
+		qp->recv_cq = qp->srq ? qp->srq->cq : qp->send_cq;
 	return ret;
 }
 
@@ -236,7 +319,8 @@ static int make(struct evr_qp *qp, struct evr_cmid *cmid)
 		if (!ret)
 			ret = attach(qp);
 		if (!ret)
-			ret = evr_recvq_open(&qp->recvq, qp->pd, qp->owner.number);
+			ret = evr_recvq_open(
+				&qp->recvq, qp->pd, qp->recv_cq, qp->owner.number);
 		if (!ret)
 			return 0;
 		if (!qp->qp)
@@ -249,39 +333,72 @@ static int make(struct evr_qp *qp, struct evr_cmid *cmid)
 	return ret;
 }
 
-int evr_qp_bind(struct evr_qp *qp, struct evr_cmid *cmid)
+static int get_device(struct evr_qp *qp, struct evr_cmid *cmid)
 {
-	int ret = evr_device_get(qp->base, cmid->cm->verbs, &qp->device);
+	return qp->device ? 0 : evr_device_get(qp->base, cmid->cm->verbs, &qp->device);
+}
+
+/* A shared queue has its buffers posted once, for all. */
+int evr_qp_prepare(struct evr_qp *qp, struct evr_cmid *cmid)
+{
+	uint64_t deadline_us = evr_clock_now_us() + qp->base->options.turn_budget_us;
+	int ret = get_device(qp, cmid);
 
 	if (ret)
 		return ret;
+	ret = evr_pd_get(qp->device, qp->config.domain, &qp->pd);
+	if (!ret && !qp->config.srq)
+		ret = evr_recvq_prepare(&qp->recvq, qp->pd, deadline_us);
+	if (ret && ret != -EAGAIN)
+		evr_qp_put_device(qp);
+	return ret;
+}
+
+int evr_qp_bind(struct evr_qp *qp, struct evr_cmid *cmid)
+{
+	int ret = get_device(qp, cmid);
+
+	if (ret)
+		return ret;
+	qp->last_receive = false;
+	qp->lost = false;
 	ret = find_parts(qp);
 	if (!ret)
 		ret = make(qp, cmid);
 	if (ret)
 		evr_qp_put_device(qp);
+	else
+		qp->device->proven = true;
 	return ret;
+}
+
+static void destroy_verbs(struct evr_qp *qp, struct evr_cmid *cmid)
+{
+	if (qp->srq)
+		evr_srq_detach(qp->srq, qp);
+	evr_async_unwatch(qp->qp, &qp->async);
+	TAILQ_REMOVE(&qp->device->qps, qp, link);
+	rdma_destroy_qp(cmid->cm);
+	qp->qp = NULL;
+}
+
+/* From here on what is late finds nobody. */
+static void put_parts(struct evr_qp *qp)
+{
+	evr_qp_stop_catching_up(qp);
+	evr_idmap_remove(&qp->base->work_owners, qp->owner.number);
+	put_cqs(qp);
+	/* What was posted went with the verbs QP: it is as if it had just been submitted. */
+	qp->send_posted = qp->send_tail;
+	evr_recvq_close(&qp->recvq);
 }
 
 void evr_qp_unbind(struct evr_qp *qp, struct evr_cmid *cmid)
 {
 	if (!qp->qp)
 		return;
-	if (qp->srq) {
-		evr_qp_reap(qp);
-		evr_srq_detach(qp->srq, qp);
-	}
-	evr_async_unwatch(qp->qp, &qp->async);
-	TAILQ_REMOVE(&qp->device->qps, qp, link);
-	rdma_destroy_qp(cmid->cm);
-	qp->qp = NULL;
-	/* What completed before is in the CQ, and counts. */
-	evr_qp_reap(qp);
-	evr_idmap_remove(&qp->base->work_owners, qp->owner.number);
-	put_cqs(qp);
-	/* What was posted went with the verbs QP: it is as if it had just been submitted. */
-	qp->send_posted = qp->send_tail;
-	evr_recvq_close(&qp->recvq);
+	destroy_verbs(qp, cmid);
+	put_parts(qp);
 }
 
 void evr_qp_put_device(struct evr_qp *qp)
@@ -300,7 +417,7 @@ void evr_qp_set_error(struct evr_qp *qp)
 
 	evr_qp_in_error(qp);
 	if (qp->qp)
-		ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE);
+		qp->lost = abs(ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE)) == EIO;
 }
 
 void evr_qp_in_error(struct evr_qp *qp)
@@ -316,47 +433,103 @@ bool evr_qp_is_iwarp(const struct evr_qp *qp)
 
 /* --- the end -------------------------------------------------------------------------------- */
 
+static void look_for_flushes(struct evr_qp *qp)
+{
+	evr_cq_look(qp->send_cq);
+	if (qp->recv_cq != qp->send_cq)
+		evr_cq_look(qp->recv_cq);
+}
+
 void evr_qp_start_drain(struct evr_qp *qp, int timeout_ms)
 {
 	/* A QP that is not there has nothing to say. */
 	qp->drain_over = !qp->qp || !timeout_ms;
+	qp->drain_again = timeout_ms > FLUSH_AGAIN_MS;
+	qp->drain_end_us = evr_clock_now_us() + (uint64_t)timeout_ms * US_PER_MS;
+	/* Some devices flush when they are asked what is complete, and raise no event. */
 	if (!qp->drain_over)
-		evr_base_add_timer(&qp->drain_timer, timeout_ms);
-}
-
-static bool nothing_posted(const struct evr_qp *qp)
-{
-	return qp->send_posted == qp->send_tail && (!qp->recvq.posted || evr_qp_is_iwarp(qp));
+		look_for_flushes(qp);
+	if (!qp->drain_over)
+		evr_base_add_timer(
+			&qp->drain_timer, qp->drain_again ? FLUSH_AGAIN_MS : timeout_ms);
 }
 
 bool evr_qp_is_drained(struct evr_qp *qp)
 {
-	evr_qp_reap(qp);
-	if (!qp->drain_over && !nothing_posted(qp))
+	if (!qp->drain_over && (!nothing_posted(qp) || holds_shared(qp)))
 		return false;
 	event_del(&qp->drain_timer);
 	return true;
 }
 
-static void cancel_recvs(struct evr_qp *qp)
+/* Returns whether there are more than this turn may tell. */
+static bool cancel_recvs(struct evr_qp *qp)
 {
 	struct evrdma_recv recv = { .err = ECANCELED, .wc_status = IBV_WC_WR_FLUSH_ERR };
 	struct evrdma_buf *buf;
 
-	while ((buf = evr_recvq_take_any(&qp->recvq))) {
+	while (qp->base->tell_budget > 0 && (buf = evr_recvq_take_any(&qp->recvq))) {
 		recv.buf = buf;
 		recv.data = evrdma_buf_data(buf);
 		if (!qp->config.recv_pool)
 			qp->ops->received(qp, &recv);
+		qp->base->tell_budget--;
 		evrdma_buf_unref(buf);
 	}
+	return qp->recvq.new_count;
 }
 
-void evr_qp_destroy(struct evr_qp *qp, struct evr_cmid *cmid)
+bool evr_qp_is_catching_up(const struct evr_qp *qp)
 {
-	evr_qp_unbind(qp, cmid);
-	evr_sends_cancel(qp);
-	cancel_recvs(qp);
+	return qp->send_wait.cq || qp->recv_wait.cq;
+}
+
+/* On some devices its completions go with it, and on some they must not outlive it. */
+static int end_tell(struct evr_qp *qp, struct evr_cmid *cmid)
+{
+	qp->end = qp->qp ? EVR_QP_END_VERBS : EVR_QP_END_WORK;
+	return qp->qp && evr_qp_catch_up(qp) ? -EINPROGRESS : -EAGAIN;
+}
+
+/* On the others, what completed meanwhile is in the CQ, and counts. */
+static int end_verbs(struct evr_qp *qp, struct evr_cmid *cmid)
+{
+	destroy_verbs(qp, cmid);
+	qp->end = EVR_QP_END_PARTS;
+	return evr_qp_catch_up(qp) ? -EINPROGRESS : -EAGAIN;
+}
+
+static int end_parts(struct evr_qp *qp, struct evr_cmid *cmid)
+{
+	put_parts(qp);
+	qp->end = EVR_QP_END_WORK;
+	return -EAGAIN;
+}
+
+static bool cancel_work(struct evr_qp *qp)
+{
+	return evr_sends_cancel(qp) || cancel_recvs(qp);
+}
+
+static int end_work(struct evr_qp *qp, struct evr_cmid *cmid)
+{
+	evr_base_cancel_tell(qp->base, &qp->tell);
+	if (!cancel_work(qp))
+		return 0;
+	evr_base_queue_tell(qp->base, &qp->tell);
+	return -EINPROGRESS;
+}
+
+int evr_qp_destroy(struct evr_qp *qp, struct evr_cmid *cmid)
+{
+	static int (*const steps[])(struct evr_qp *, struct evr_cmid *) = {
+		[EVR_QP_END_TELL] = end_tell,
+		[EVR_QP_END_VERBS] = end_verbs,
+		[EVR_QP_END_PARTS] = end_parts,
+		[EVR_QP_END_WORK] = end_work,
+	};
+
+	return evr_qp_is_catching_up(qp) ? -EINPROGRESS : steps[qp->end](qp, cmid);
 }
 
 /* --- receiving ------------------------------------------------------------------------------ */
@@ -431,6 +604,14 @@ void evr_qp_received(struct evr_qp *qp, struct evrdma_buf *buf, const struct ibv
 		qp->ops->received(qp, &recv);
 }
 
+static void post_due(struct evr_qp *qp)
+{
+	int ret = qp->qp && !qp->in_error ? evr_recvq_post_due(&qp->recvq) : 0;
+
+	if (ret)
+		evr_qp_fail(qp, -ret);
+}
+
 static void complete_recv(struct evr_qp *qp, uint32_t slot, const struct ibv_wc *wc)
 {
 	struct evrdma_buf *buf = evr_recvq_complete(&qp->recvq, slot);
@@ -439,6 +620,7 @@ static void complete_recv(struct evr_qp *qp, uint32_t slot, const struct ibv_wc 
 		return;
 	evr_qp_received(qp, buf, wc);
 	evr_recvq_recycle(&qp->recvq, buf);
+	post_due(qp);
 }
 
 /* --- completions ---------------------------------------------------------------------------- */
@@ -459,6 +641,12 @@ void evr_qp_report_status(struct evr_qp *qp, const struct ibv_wc *wc)
 	qp->ops->failed(qp, &error);
 }
 
+static void look_if_drained(struct evr_qp *qp)
+{
+	if (qp->in_error && nothing_posted(qp))
+		qp->ops->drained(qp);
+}
+
 static void complete(struct evr_work_owner *owner, uint32_t index, const struct ibv_wc *wc)
 {
 	struct evr_qp *qp = of_owner(owner);
@@ -471,16 +659,68 @@ static void complete(struct evr_work_owner *owner, uint32_t index, const struct 
 	else
 		evr_sends_complete(qp, index, wc);
 	evr_qp_report_status(qp, wc);
-	if (qp->in_error && nothing_posted(qp))
-		qp->ops->drained(qp);
+	look_if_drained(qp);
 }
 
-void evr_qp_reap(struct evr_qp *qp)
+/* What is over, but was more than the last turn could tell. */
+static void tell(struct evr_task *task)
 {
-	if (qp->send_cq)
-		evr_cq_drain(qp->send_cq);
-	if (qp->recv_cq && qp->recv_cq != qp->send_cq)
-		evr_cq_drain(qp->recv_cq);
+	struct evr_qp *qp = evr_container_of(task, struct evr_qp, tell);
+
+	if (qp->end != EVR_QP_END_WORK) {
+		evr_sends_tell(qp);
+		look_if_drained(qp);
+	} else if (cancel_work(qp)) {
+		evr_base_queue_tell(qp->base, &qp->tell);
+	} else {
+		qp->ops->caught_up(qp);
+	}
+}
+
+/* A CQ that is telling has told what came before. */
+static bool wait_for_cq(struct evr_cq *cq, struct evr_cq_wait *wait)
+{
+	if (cq->polling)
+		evr_cq_stop_waiting(wait);
+	else
+		evr_cq_wait(cq, wait);
+	return wait->cq;
+}
+
+bool evr_qp_catch_up(struct evr_qp *qp)
+{
+	bool waits = qp->send_cq && wait_for_cq(qp->send_cq, &qp->send_wait);
+
+	if (qp->recv_cq != qp->send_cq)
+		waits |= wait_for_cq(qp->recv_cq, &qp->recv_wait);
+	return waits;
+}
+
+bool evr_qp_is_telling(const struct evr_qp *qp)
+{
+	return qp->send_cq && (qp->send_cq->polling || qp->recv_cq->polling);
+}
+
+void evr_qp_stop_catching_up(struct evr_qp *qp)
+{
+	evr_cq_stop_waiting(&qp->send_wait);
+	evr_cq_stop_waiting(&qp->recv_wait);
+}
+
+static void on_told(struct evr_qp *qp)
+{
+	if (!evr_qp_is_catching_up(qp))
+		qp->ops->caught_up(qp);
+}
+
+static void on_sends_told(struct evr_cq_wait *wait)
+{
+	on_told(evr_container_of(wait, struct evr_qp, send_wait));
+}
+
+static void on_recvs_told(struct evr_cq_wait *wait)
+{
+	on_told(evr_container_of(wait, struct evr_qp, recv_wait));
 }
 
 /* --- posting -------------------------------------------------------------------------------- */

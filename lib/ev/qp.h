@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "ev/async.h"
+#include "ev/cq.h"
 #include "ev/recvq.h"
 #include "ev/srq.h"
 #include "ev/task.h"
@@ -29,7 +30,6 @@ struct evrdma_base;
 struct evrdma_domain;
 struct evr_ah;
 struct evr_cmid;
-struct evr_cq;
 struct evr_device;
 struct evr_qp;
 
@@ -57,6 +57,8 @@ struct evr_send {
 	void *cookie;
 	void (*cb)(void);
 	void *arg;
+	bool over; /* complete with this status, and to be told when all before it is */
+	enum ibv_wc_status status;
 };
 
 struct evr_qp_ops {
@@ -74,6 +76,8 @@ struct evr_qp_ops {
 	void (*writable)(struct evr_qp *qp);
 	/* Nothing is posted any more. Comes only after evr_qp_set_error(). */
 	void (*drained)(struct evr_qp *qp);
+	/* What evr_qp_catch_up() waits for is over. */
+	void (*caught_up)(struct evr_qp *qp);
 };
 
 struct evr_qp_config {
@@ -90,6 +94,9 @@ struct evr_qp_config {
 	struct evrdma_srq *srq; /* in place of recv_depth and recv_pool */
 	struct evrdma_domain *domain;
 };
+
+/* The next step of evr_qp_destroy(). */
+enum evr_qp_end { EVR_QP_END_TELL, EVR_QP_END_VERBS, EVR_QP_END_PARTS, EVR_QP_END_WORK };
 
 struct evr_qp {
 	struct evr_work_owner owner;
@@ -115,16 +122,25 @@ struct evr_qp {
 	uint32_t send_head;
 	uint32_t send_posted;
 	uint32_t send_tail;
+	uint8_t initiator_depth; /* reads and atomics under way at once, as agreed on */
 	bool want_writable;
 	bool sends_held; /* taken, but not posted before evr_qp_release_sends() */
 
 	struct evr_recvq recvq;
 	struct evr_task post; /* at the end of a turn */
+	struct evr_task tell; /* what is over, beyond the budget of a turn */
+	struct evr_cq_wait send_wait;
+	struct evr_cq_wait recv_wait;
+	enum evr_qp_end end;
 
 	struct evrdma_traffic_stats traffic;
 	struct event drain_timer;
+	uint64_t drain_end_us;
+	bool drain_again; /* the timer's first end is not the last */
 	bool drain_over;
+	bool last_receive; /* the device holds nothing of the shared queue any more */
 	bool in_error;
+	bool lost; /* its device went without waiting, and nothing of it is under way */
 };
 
 /* Counts in the QP and in its base, whose header the caller has. */
@@ -144,12 +160,20 @@ void evr_qp_set_shared(
 
 bool evr_qp_is_iwarp(const struct evr_qp *qp);
 
+/*
+ * Opens what the device needs, and registers what is to be received into, for as long as a turn may
+ * take: then -EAGAIN, to be called again. Slow. 0, or -errno.
+ */
+int evr_qp_prepare(struct evr_qp *qp, struct evr_cmid *cmid);
 /* Opens what the device needs, makes the verbs QP of an id, and posts its receives. Slow. */
 int evr_qp_bind(struct evr_qp *qp, struct evr_cmid *cmid);
 /* Destroys the verbs QP, if there is one; what was posted becomes work to post again. Slow. */
 void evr_qp_unbind(struct evr_qp *qp, struct evr_cmid *cmid);
-/* The same, then all that was submitted ends with ECANCELED. */
-void evr_qp_destroy(struct evr_qp *qp, struct evr_cmid *cmid);
+/*
+ * The same, after what is complete was told; then all that was submitted ends with ECANCELED. Each
+ * call is one step: 0 when all is over, -EAGAIN, or -EINPROGRESS until caught_up is called.
+ */
+int evr_qp_destroy(struct evr_qp *qp, struct evr_cmid *cmid);
 /* Lets the device go. Slow when it is removed. */
 void evr_qp_put_device(struct evr_qp *qp);
 
@@ -159,8 +183,9 @@ void evr_qp_set_error(struct evr_qp *qp);
 void evr_qp_in_error(struct evr_qp *qp);
 /*
  * Waits, timeout_ms at most, until nothing is posted that would still be flushed: what iWARP
- * devices have in the receive queue they may keep for ever, and what is in a shared one is not
- * ours. drained is called when evr_qp_is_drained() is worth another look.
+ * devices have in the receive queue they may keep for ever. Of a shared one, until the device says
+ * that it holds nothing of it for this QP, if it ever does. drained is called when
+ * evr_qp_is_drained() is worth another look.
  */
 void evr_qp_start_drain(struct evr_qp *qp, int timeout_ms);
 bool evr_qp_is_drained(struct evr_qp *qp);
@@ -184,8 +209,15 @@ int evr_qp_submit_recv(struct evr_qp *qp, struct evrdma_buf *buf);
 /* It is of no use any more, for the reason err. */
 void evr_qp_fail(struct evr_qp *qp, int err);
 
-/* Takes what is complete already, before an event that comes after it is told. */
-void evr_qp_reap(struct evr_qp *qp);
+/*
+ * Something is to be told after all that is complete already. False when that can be now: what is
+ * being told is the latest; otherwise caught_up says when, unless it is called off.
+ */
+bool evr_qp_catch_up(struct evr_qp *qp);
+bool evr_qp_is_catching_up(const struct evr_qp *qp);
+void evr_qp_stop_catching_up(struct evr_qp *qp);
+/* Completions of one of its CQs are being told. */
+bool evr_qp_is_telling(const struct evr_qp *qp);
 
 /* Tells what a receive brought, and what its status means for the QP. */
 void evr_qp_report_status(struct evr_qp *qp, const struct ibv_wc *wc);

@@ -70,9 +70,14 @@ static struct evrdma_buf **bufs_at(struct evr_qp *qp, uint32_t position)
 
 /* --- in ------------------------------------------------------------------------------------- */
 
-/* iWARP carries no immediate data, and a device may have no atomics. */
+/*
+ * iWARP carries no immediate data, and a device may have no atomics. What fetches and was not
+ * agreed on a device would take, and keep for ever.
+ */
 static int check_opcode(const struct evr_qp *qp, enum ibv_wr_opcode opcode)
 {
+	if (evr_work_fetches(opcode) && !qp->initiator_depth)
+		return -EOPNOTSUPP;
 	switch (opcode) {
 	case IBV_WR_SEND_WITH_IMM:
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
@@ -95,6 +100,14 @@ static int check(struct evr_qp *qp, const struct evr_send *send)
 	return check_opcode(qp, send->opcode);
 }
 
+/* A device may read into fewer than it sends from; 0 is one that does not say. */
+static unsigned most_segs(const struct evr_qp *qp, bool read)
+{
+	unsigned to_read = (unsigned)qp->device->attr.max_sge_rd;
+
+	return read && to_read && to_read < qp->config.max_segs ? to_read : qp->config.max_segs;
+}
+
 static bool is_inside(const struct evrdma_seg *seg)
 {
 	size_t size = evrdma_buf_size(seg->buf);
@@ -102,13 +115,14 @@ static bool is_inside(const struct evrdma_seg *seg)
 	return seg->len <= UINT32_MAX && seg->offset <= size && seg->len <= size - seg->offset;
 }
 
-static int set_sge(struct evr_qp *qp, const struct evrdma_seg *seg, struct ibv_sge *sge)
+static int set_sge(
+	struct evr_qp *qp, const struct evrdma_seg *seg, bool sink, struct ibv_sge *sge)
 {
 	if (!seg->buf || !is_inside(seg))
 		return -EINVAL;
 	sge->addr = (uintptr_t)evrdma_buf_data(seg->buf) + seg->offset;
 	sge->length = (uint32_t)seg->len;
-	return evr_buf_lkey(seg->buf, qp->pd, &sge->lkey);
+	return (sink ? evr_buf_sink_lkey : evr_buf_lkey)(seg->buf, qp->pd, &sge->lkey);
 }
 
 static uint64_t bytes_of(const struct ibv_sge *sges, unsigned n)
@@ -159,13 +173,15 @@ int evr_qp_submit_send(
 	struct evr_qp *qp, const struct evr_send *send, const struct evrdma_seg *segs, unsigned n)
 {
 	struct evrdma_buf **bufs = bufs_at(qp, qp->send_head);
+	bool read = send->opcode == IBV_WR_RDMA_READ;
 	unsigned i;
 	int ret = check(qp, send);
 
-	if (!ret && n > qp->config.max_segs)
+	if (!ret && n > most_segs(qp, read))
 		ret = -EINVAL;
 	for (i = 0; i < n && !ret; i++)
-		ret = set_sge(qp, &segs[i], &sges_at(qp, qp->send_head)[i]);
+		ret = set_sge(qp, &segs[i], read && evr_qp_is_iwarp(qp),
+			&sges_at(qp, qp->send_head)[i]);
 	if (ret)
 		return ret;
 	for (i = 0; i < n; i++)
@@ -225,18 +241,20 @@ static void set_peer(const struct evr_qp *qp, const struct evr_send *send, struc
 
 static void build(struct evr_qp *qp, uint32_t position, struct ibv_send_wr *wr, bool last)
 {
+	static struct ibv_sge nothing; /* some devices look at the first of none */
 	const struct evr_send *send = send_at(qp, position);
 	struct ibv_sge *sges = sges_at(qp, position);
+	bool is_empty = !send->seg_count || (send->seg_count == 1 && !sges->length);
 
 	*wr = (struct ibv_send_wr){
 		.wr_id = evr_wr_id(qp->owner.number, position & qp->ring_mask),
-		.sg_list = sges,
-		.num_sge = send->seg_count == 1 && !sges->length ? 0 : (int)send->seg_count,
+		.sg_list = is_empty ? &nothing : sges,
+		.num_sge = is_empty ? 0 : (int)send->seg_count,
 		.opcode = send->opcode,
 		.imm_data = htonl(send->imm),
 		.send_flags = send->flags,
 	};
-	if (last || !((position + 1) % SIGNAL_EVERY))
+	if (last || evr_work_fetches(send->opcode) || !((position + 1) % SIGNAL_EVERY))
 		wr->send_flags |= IBV_SEND_SIGNALED;
 	set_peer(qp, send, wr);
 }
@@ -291,11 +309,24 @@ static void count_ended(struct evr_qp *qp, const struct evrdma_error *error)
 		EVR_QP_COUNT(qp, work_failed, 1);
 }
 
-static void end_send(struct evr_qp *qp, const struct evrdma_error *error)
+static const struct evrdma_error *error_of(const struct evr_send *send, struct evrdma_error *error)
+{
+	if (!send->over)
+		evr_error_set(error, ECANCELED, EVRDMA_STEP_TRANSFER);
+	else if (send->status != IBV_WC_SUCCESS)
+		evr_error_from_wc(error, send->status);
+	else
+		return NULL;
+	return error;
+}
+
+static void end_send(struct evr_qp *qp)
 {
 	uint32_t position = qp->send_tail++;
 	struct evr_send send = *send_at(qp, position);
 	struct evrdma_buf **bufs = bufs_at(qp, position);
+	struct evrdma_error why;
+	const struct evrdma_error *error = error_of(&send, &why);
 	unsigned i;
 
 	/* The slot is another's once the callback submits: the buffers are let go of before, but
@@ -307,13 +338,13 @@ static void end_send(struct evr_qp *qp, const struct evrdma_error *error)
 	evrdma_buf_unref(send.buf);
 }
 
-void evr_sends_cancel(struct evr_qp *qp)
+bool evr_sends_cancel(struct evr_qp *qp)
 {
-	struct evrdma_error error;
-
-	evr_error_set(&error, ECANCELED, EVRDMA_STEP_TRANSFER);
-	while (qp->send_tail != qp->send_head)
-		end_send(qp, &error);
+	while (qp->base->tell_budget > 0 && qp->send_tail != qp->send_head) {
+		qp->base->tell_budget--;
+		end_send(qp);
+	}
+	return qp->send_tail != qp->send_head;
 }
 
 static void tell_writable(struct evr_qp *qp)
@@ -325,26 +356,56 @@ static void tell_writable(struct evr_qp *qp)
 	qp->ops->writable(qp);
 }
 
-/*
- * Sends complete in order, so a good completion speaks for the unsignalled ones before it. A
- * flushed one does not: some devices flush unsignalled work without a word.
- */
-void evr_sends_complete(struct evr_qp *qp, uint32_t index, const struct ibv_wc *wc)
+static void set_over(struct evr_send *send, enum ibv_wc_status status)
 {
-	struct evrdma_error error, *before = NULL;
-	uint32_t behind = (index - qp->send_tail) & qp->ring_mask;
-	uint32_t position = qp->send_tail + behind;
+	send->over = true;
+	send->status = status;
+}
 
-	if (index > qp->ring_mask || behind >= qp->send_posted - qp->send_tail)
-		return;
-	if (wc->status != IBV_WC_SUCCESS)
-		evr_error_from_wc(&error, wc->status);
-	if (wc->status == IBV_WC_WR_FLUSH_ERR)
-		before = &error;
-	while (qp->send_tail != position)
-		end_send(qp, before);
-	end_send(qp, wc->status == IBV_WC_SUCCESS ? NULL : &error);
+/*
+ * Sends and writes complete in order, so a good completion speaks for the unsignalled ones before
+ * it. A flushed one does not: some devices flush unsignalled work without a word. What fetches is
+ * over when its answer is here, which no completion but its own says.
+ */
+static void set_over_up_to(struct evr_qp *qp, uint32_t position, enum ibv_wc_status status)
+{
+	enum ibv_wc_status before =
+		status == IBV_WC_WR_FLUSH_ERR ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS;
+	uint32_t i;
+
+	for (i = qp->send_tail; i != position; i++)
+		if (!send_at(qp, i)->over && !evr_work_fetches(send_at(qp, i)->opcode))
+			set_over(send_at(qp, i), before);
+	set_over(send_at(qp, position), status);
+}
+
+/* In the order in which they were taken, whatever the order of the completions. */
+static bool has_over(struct evr_qp *qp)
+{
+	return qp->send_tail != qp->send_posted && send_at(qp, qp->send_tail)->over;
+}
+
+void evr_sends_tell(struct evr_qp *qp)
+{
+	while (qp->base->tell_budget > 0 && has_over(qp)) {
+		qp->base->tell_budget--;
+		end_send(qp);
+	}
+	if (has_over(qp))
+		evr_base_queue_tell(qp->base, &qp->tell);
 	if (postable(qp))
 		evr_base_queue_post(qp->base, &qp->post);
 	tell_writable(qp);
+}
+
+void evr_sends_complete(struct evr_qp *qp, uint32_t index, const struct ibv_wc *wc)
+{
+	uint32_t behind = (index - qp->send_tail) & qp->ring_mask;
+
+	if (index > qp->ring_mask || behind >= qp->send_posted - qp->send_tail)
+		return;
+	set_over_up_to(qp, qp->send_tail + behind, wc->status);
+	/* The first is paid for, by its completion. */
+	qp->base->tell_budget += has_over(qp);
+	evr_sends_tell(qp);
 }

@@ -58,7 +58,7 @@ static void count(struct evrdma_base_stats *stats, size_t bytes)
 		stats->bytes_pinned_max = stats->bytes_pinned;
 }
 
-static int add(struct evr_region *region, struct evr_pd *pd, struct evr_mr **added)
+static int add(struct evr_region *region, struct evr_pd *pd, int access, struct evr_mr **added)
 {
 	struct evr_mr *mr;
 	int ret = check_quota(region, pd);
@@ -69,7 +69,7 @@ static int add(struct evr_region *region, struct evr_pd *pd, struct evr_mr **add
 	if (!mr)
 		return -ENOMEM;
 	errno = 0;
-	mr->mr = ibv_reg_mr(pd->pd, region->addr, region->bytes, (unsigned int)region->access);
+	mr->mr = ibv_reg_mr(pd->pd, region->addr, region->bytes, (unsigned int)access);
 	if (!mr->mr) {
 		ret = evr_verbs_error();
 		free(mr);
@@ -78,27 +78,39 @@ static int add(struct evr_region *region, struct evr_pd *pd, struct evr_mr **add
 	count(stats_of(pd), region->bytes);
 	mr->pd = pd;
 	mr->region = region;
+	mr->access = access;
 	TAILQ_INSERT_TAIL(&pd->mrs, mr, pd_link);
 	TAILQ_INSERT_TAIL(&region->mrs, mr, region_link);
 	*added = mr;
 	return 0;
 }
 
-int evr_region_get_mr(struct evr_region *region, struct evr_pd *pd, const struct ibv_mr **found)
+int evr_region_get_mr(
+	struct evr_region *region, struct evr_pd *pd, int more, const struct ibv_mr **found)
 {
+	int access = region->access | more;
 	struct evr_mr *mr;
 	int ret;
 
 	TAILQ_FOREACH (mr, &region->mrs, region_link)
-		if (mr->pd == pd)
+		if (mr->pd == pd && mr->access == access)
 			break;
 	if (!mr) {
-		ret = add(region, pd, &mr);
+		ret = add(region, pd, access, &mr);
 		if (ret)
 			return ret;
 	}
 	*found = mr->mr;
 	return 0;
+}
+
+bool evr_region_drop_one(struct evr_pd *pd)
+{
+	struct evr_mr *mr = TAILQ_FIRST(&pd->mrs);
+
+	if (mr)
+		drop(mr->region, mr);
+	return mr;
 }
 
 void evr_region_forget_pd(struct evr_pd *pd)

@@ -3,6 +3,7 @@
 #define EVR_EV_REGION_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "util/list.h"
@@ -10,13 +11,14 @@
 struct evr_pd;
 struct evr_region;
 
-/* One region in one protection domain. */
+/* One region in one protection domain, with one set of rights. */
 struct evr_mr {
 	TAILQ_ENTRY(evr_mr) pd_link;
 	TAILQ_ENTRY(evr_mr) region_link;
 	struct evr_pd *pd;
 	struct evr_region *region;
 	struct ibv_mr *mr;
+	int access;
 };
 
 TAILQ_HEAD(evr_mr_list, evr_mr);
@@ -31,9 +33,15 @@ struct evr_region {
 void evr_region_init(struct evr_region *region, void *addr, size_t bytes, int access);
 /* Ends all its registrations. Slow when there are some. */
 void evr_region_fini(struct evr_region *region);
-/* Its registration in a protection domain, made the first time, which is slow. 0 or -errno. */
-int evr_region_get_mr(struct evr_region *region, struct evr_pd *pd, const struct ibv_mr **mr);
-/* Ends all registrations in a protection domain. */
+/*
+ * Its registration in a protection domain, with more rights than its own for a key that stays here,
+ * or 0. Made the first time, which is slow. 0 or -errno.
+ */
+int evr_region_get_mr(
+	struct evr_region *region, struct evr_pd *pd, int more, const struct ibv_mr **mr);
+/* Ends one registration in a protection domain that nobody uses; false when there is none. */
+bool evr_region_drop_one(struct evr_pd *pd);
+/* Ends them all. */
 void evr_region_forget_pd(struct evr_pd *pd);
 
 #endif

@@ -136,7 +136,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 /* On a base, for somebody to answer. */
 static void begin(struct evrdma_request *request, struct evrdma_base *base)
 {
-	evtimer_assign(&request->timer, base->event_base, on_timer, request);
+	evr_base_assign_timer(base, &request->timer, on_timer, request);
 	request->pending = true;
 	base->stats.requests_pending++;
 }
@@ -250,16 +250,16 @@ static void arrive(struct evrdma_base *base, struct evr_inbox_item *item)
 	}
 	begin(request, base);
 	evr_request_start_timer(request);
+	evr_base_poll_cm(base);
 	request->cb(request, request->arg);
 }
 
-/* Under the new base's inbox lock: from here on its thread may find the request. */
-static int depart(struct evrdma_base *base, struct evr_inbox_item *item)
+/* What it shared with others of the old base stays behind. */
+static int depart(struct evrdma_request *request, struct evrdma_base *base)
 {
-	struct evrdma_request *request = evr_container_of(item, struct evrdma_request, item);
 	struct rdma_cm_id *cm = request->cmid.cm;
 
-	if (base != request->from && rdma_migrate_id(cm, base->channel))
+	if (base != request->obj.base && rdma_migrate_id(cm, base->channel))
 		return evr_errno(-errno);
 	if (request->listener)
 		request->listener->stats.moved++;
@@ -278,11 +278,15 @@ int evrdma_request_move(struct evrdma_request *request, struct evrdma_base *base
 
 	if (ret)
 		return ret;
+	ret = evr_inbox_announce(base);
+	if (ret)
+		return ret;
 	request->item.deliver = arrive;
-	request->from = request->obj.base;
 	request->cb = cb;
 	request->arg = arg;
-	return evr_inbox_put(base, &request->item, depart);
+	ret = depart(request, base);
+	evr_inbox_bring(base, ret ? NULL : &request->item);
+	return ret;
 }
 
 /* --- what is known of it -------------------------------------------------------------------- */

@@ -39,7 +39,6 @@ struct evrdma_request {
 
 	/* on its way to another base */
 	struct evr_inbox_item item;
-	struct evrdma_base *from;
 	evrdma_request_cb cb;
 	void *arg;
 };

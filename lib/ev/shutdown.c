@@ -10,7 +10,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 
 void evr_shutdown_init(struct evrdma_base *base)
 {
-	evtimer_assign(&base->shutdown_timer, base->event_base, on_deadline, base);
+	evr_base_assign_timer(base, &base->shutdown_timer, on_deadline, base);
 }
 
 static bool is_waited_for(const struct evr_obj *obj)

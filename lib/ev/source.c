@@ -115,7 +115,7 @@ static int find_on_port(const struct evr_source *source, struct ibv_context *ver
 	int ret = ibv_query_port(verbs, port, &attr);
 
 	if (ret)
-		return -ret;
+		return -abs(ret);
 	if (!has_addresses(verbs, &attr, family))
 		return -EADDRNOTAVAIL;
 	return find_in_table(source, verbs, port, attr.gid_tbl_len, family, addr);
@@ -129,7 +129,7 @@ static int find_on(const struct evr_source *source, struct ibv_context *verbs, i
 	int port, last, ret = ibv_query_device(verbs, &attr);
 
 	if (ret)
-		return -ret;
+		return -abs(ret);
 	if (source->port_num > attr.phys_port_cnt)
 		return -ENODEV;
 	port = source->port_num ? source->port_num : 1;

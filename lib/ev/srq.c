@@ -14,6 +14,8 @@ static void *key_of(uint32_t qp_number)
 	return (void *)((uintptr_t)qp_number + 1);
 }
 
+static void post_due(struct evr_srq *srq);
+
 static void complete(struct evr_work_owner *owner, uint32_t index, const struct ibv_wc *wc)
 {
 	struct evr_srq *srq = evr_container_of(owner, struct evr_srq, owner);
@@ -25,22 +27,29 @@ static void complete(struct evr_work_owner *owner, uint32_t index, const struct 
 	if (qp)
 		evr_qp_received(qp, buf, wc);
 	evr_recvq_recycle(&srq->recvq, buf);
+	post_due(srq);
 	if (qp)
 		evr_qp_report_status(qp, wc);
 }
 
 /* --- asynchronous events -------------------------------------------------------------------- */
 
+static void fail_all(struct evr_srq *srq, int err)
+{
+	struct evr_qp *qp;
+
+	TAILQ_FOREACH (qp, &srq->pd->device->qps, link)
+		if (qp->srq == srq)
+			evr_qp_fail(qp, err);
+}
+
 static void on_async(struct evr_async_subject *subject, uint32_t events)
 {
 	struct evr_srq *srq = evr_container_of(subject, struct evr_srq, async);
 	struct evrdma_srq *of = srq->of;
-	struct evr_qp *qp;
 
 	if (events & 1u << IBV_EVENT_SRQ_ERR)
-		TAILQ_FOREACH (qp, &srq->pd->device->qps, link)
-			if (qp->srq == srq)
-				evr_qp_fail(qp, EIO);
+		fail_all(srq, EIO);
 	/* Last: the callback may give the queue up, and it may go with that. */
 	if (events & 1u << IBV_EVENT_SRQ_LIMIT_REACHED && of->limit)
 		of->limit_cb(of, of->limit_arg);
@@ -50,7 +59,7 @@ static int set_limit(struct evr_srq *srq)
 {
 	struct ibv_srq_attr attr = { .srq_limit = srq->of->limit };
 
-	return -ibv_modify_srq(srq->srq, &attr, IBV_SRQ_LIMIT);
+	return -abs(ibv_modify_srq(srq->srq, &attr, IBV_SRQ_LIMIT));
 }
 
 /* --- on a protection domain ----------------------------------------------------------------- */
@@ -72,17 +81,34 @@ static void recvq_unposted(struct evr_recvq *recvq)
 {
 	struct evr_srq *srq = of_recvq(recvq);
 
-	evr_base_queue_post(srq->of->base, &srq->post);
+	evr_base_queue_post_first(srq->of->base, &srq->post);
 }
 
-static const struct evr_recvq_ops recvq_ops = { .post = post_recv, .unposted = recvq_unposted };
+static void recvq_used_up(struct evr_recvq *recvq)
+{
+	of_recvq(recvq)->of->base->traffic.receive_queue_empty++;
+}
 
-/* What cannot be posted now is tried again with the next buffer that comes back. */
+static const struct evr_recvq_ops recvq_ops = {
+	.post = post_recv, .unposted = recvq_unposted, .used_up = recvq_used_up
+};
+
+/* A queue that takes no buffers would leave all on it to wait for ever. */
 static void post(struct evr_task *task)
 {
-	int ret = evr_recvq_post(&evr_container_of(task, struct evr_srq, post)->recvq);
+	struct evr_srq *srq = evr_container_of(task, struct evr_srq, post);
+	int ret = evr_recvq_post(&srq->recvq);
 
-	evr_log_failure("posting to a shared receive queue", -ret);
+	if (ret)
+		fail_all(srq, -ret);
+}
+
+static void post_due(struct evr_srq *srq)
+{
+	int ret = evr_recvq_post_due(&srq->recvq);
+
+	if (ret)
+		fail_all(srq, -ret);
 }
 
 static int create(struct evr_srq *srq)
@@ -102,19 +128,18 @@ static int create(struct evr_srq *srq)
 /* Of a queue that is filled: an empty one is below every limit. */
 static int open(struct evr_srq *srq)
 {
-	int ret = evr_recvq_open(&srq->recvq, srq->pd, srq->owner.number);
+	int ret = evr_recvq_open(&srq->recvq, srq->pd, srq->cq, srq->owner.number);
 
 	return !ret && srq->of->limit ? set_limit(srq) : ret;
 }
 
+/* Nobody uses it any more, so what is still complete of it is nobody's. */
 static void destroy(struct evr_srq *srq)
 {
 	struct evrdma_base *base = srq->of->base;
 	struct evrdma_buf *buf;
 
 	TAILQ_REMOVE(&srq->of->on_pds, srq, link);
-	evr_base_cancel_post(base, &srq->post);
-	evr_cq_drain(srq->cq);
 	evr_async_unwatch(srq->srq, &srq->async);
 	if (srq->srq)
 		evr_log_failure("ibv_destroy_srq", ibv_destroy_srq(srq->srq));
@@ -124,6 +149,7 @@ static void destroy(struct evr_srq *srq)
 	while ((buf = evr_recvq_take_any(&srq->recvq)))
 		evrdma_buf_unref(buf);
 	evr_recvq_fini(&srq->recvq);
+	evr_base_cancel_post(base, &srq->post);
 	evr_ptrmap_fini(&srq->qps);
 	free(srq);
 }
@@ -131,10 +157,12 @@ static void destroy(struct evr_srq *srq)
 static int init(struct evr_srq *srq, struct evrdma_srq *of, struct evr_pd *pd)
 {
 	struct evrdma_base *base = of->base;
-	int ret = evr_recvq_init(&srq->recvq, of->depth, of->pool, &recvq_ops);
+	int ret = evr_recvq_init(
+		&srq->recvq, base->event_base, of->depth, of->pool, &recvq_ops);
 
 	if (ret)
 		return ret;
+	evr_base_set_urgent(base, &srq->recvq.retry_timer);
 	ret = evr_cq_reserve(pd->device, of->depth, &srq->cq);
 	if (ret)
 		goto fini_recvq;
@@ -267,6 +295,7 @@ void evr_srq_ref(struct evrdma_srq *srq)
 
 void evr_srq_unref(struct evrdma_srq *srq)
 {
+	evr_lock_expect_none();
 	if (srq && !--srq->users)
 		leave_base(srq);
 }

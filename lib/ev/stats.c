@@ -48,6 +48,8 @@ static const struct value traffic_values[] = {
 	VALUE(writables),
 	VALUE(rnr_errors),
 	VALUE(retry_errors),
+	VALUE(receive_queue_empty),
+	VALUE(receives_waiting),
 #undef VALUE
 };
 
@@ -77,6 +79,7 @@ static const struct value base_values[] = {
 	VALUE(bytes_pinned_max),
 	VALUE(quota_errors),
 	VALUE(address_handles),
+	VALUE(ids_lingering),
 #undef VALUE
 };
 

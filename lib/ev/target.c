@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <limits.h>
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,28 @@ bool evr_targets_next(struct evr_targets *targets)
 		return false;
 	targets->at++;
 	return true;
+}
+
+int evr_targets_turn_ms(const struct evr_targets *targets, int turn_ms)
+{
+	unsigned turns;
+
+	if (targets->at + 1 >= targets->count)
+		return 0;
+	for (turns = targets->list[targets->at].turns; turns && turn_ms <= INT_MAX / 2; turns--)
+		turn_ms *= 2;
+	return turn_ms;
+}
+
+void evr_targets_postpone(struct evr_targets *targets)
+{
+	struct evr_target *at = evr_targets_get(targets);
+	struct evr_target postponed = *at;
+	size_t others = targets->count - targets->at - 1;
+
+	postponed.turns++;
+	memmove(at, at + 1, others * sizeof(*at));
+	at[others] = postponed;
 }
 
 void evr_targets_settle(struct evr_targets *targets)

@@ -15,6 +15,7 @@ struct evr_target {
 	struct sockaddr_storage src; /* AF_UNSPEC: any */
 	struct sockaddr_storage dst;
 	int port_space; /* 0: the connection's */
+	unsigned turns; /* that it had, and was postponed */
 	size_t data_len;
 	unsigned char data[EVR_TARGET_DATA_MAX]; /* goes before the private data */
 };
@@ -39,8 +40,16 @@ void evr_targets_fini(struct evr_targets *targets);
 
 /* The one that is tried. */
 struct evr_target *evr_targets_get(struct evr_targets *targets);
-/* Goes on to the next one; false when there is none. */
+/* It failed. Goes on to the next one; false when there is none. */
 bool evr_targets_next(struct evr_targets *targets);
+/*
+ * How long it may take when the first turn of each takes turn_ms, and each later one twice as long
+ * as the one before: who is slow is found in the end, who is dead costs little. 0: as long as it
+ * takes, for no other is left.
+ */
+int evr_targets_turn_ms(const struct evr_targets *targets, int turn_ms);
+/* Its turn is over without an answer: it has another one after the others. */
+void evr_targets_postpone(struct evr_targets *targets);
 /* There is no next one any more. */
 void evr_targets_settle(struct evr_targets *targets);
 

@@ -6,6 +6,7 @@
 #define EVR_EV_WORK_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <evrdma/work.h>
@@ -25,6 +26,9 @@ static inline uint64_t evr_wr_id(uint32_t number, uint32_t index)
 {
 	return (uint64_t)number << 32 | index;
 }
+
+/* A read or an atomic: its answer is data. */
+bool evr_work_fetches(enum ibv_wr_opcode opcode);
 
 /* 0, or -EINVAL for what the operation does not take. */
 int evr_work_to_send(const struct evrdma_work *work, struct evr_send *send);

@@ -6,12 +6,21 @@
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 
-/* Whatever a program can hold on to either is one of these or hangs on one. */
-static const uint16_t roots[] = {
-	UVERBS_OBJECT_PD,
-	UVERBS_OBJECT_CQ,
-	UVERBS_OBJECT_COMP_CHANNEL,
-	UVERBS_OBJECT_XRCD,
+/*
+ * Whatever a program can hold on to either is one of these or hangs on one, but for objects of a
+ * driver's own. Those that have some take all away with the device, and fail to tell.
+ */
+static const struct root {
+	uint16_t object;
+	bool is_everywhere;
+} roots[] = {
+	{ UVERBS_OBJECT_PD, true },
+	{ UVERBS_OBJECT_CQ, true },
+	{ UVERBS_OBJECT_COMP_CHANNEL, true },
+	{ UVERBS_OBJECT_XRCD, false },
+	{ UVERBS_OBJECT_DM, false },
+	{ UVERBS_OBJECT_COUNTERS, false },
+	{ UVERBS_OBJECT_FLOW_ACTION, false },
 };
 
 bool evr_device_key_equal(const struct evr_device_key *a, const struct evr_device_key *b)
@@ -30,7 +39,7 @@ static int count_objects(int cmd_fd, uint32_t driver_id, uint16_t object)
 		struct ib_uverbs_ioctl_hdr hdr;
 		uint8_t bytes[sizeof(struct ib_uverbs_ioctl_hdr) +
 			      NUM_ATTRS * sizeof(struct ib_uverbs_attr)];
-	} cmd = { 0 };
+	} cmd = { .bytes = { 0 } };
 	struct ib_uverbs_attr *attr = cmd.hdr.attrs;
 	int ret;
 
@@ -61,12 +70,6 @@ static int count_objects(int cmd_fd, uint32_t driver_id, uint16_t object)
 	return ret < 0 ? ret : (int)total;
 }
 
-/* A kind of object that the driver does not have at all is one that nobody holds. */
-static bool is_missing_kind(uint16_t object, int ret)
-{
-	return object == UVERBS_OBJECT_XRCD && ret < 0;
-}
-
 int evr_device_find_driver(const struct evr_device_key *key, uint32_t *driver_id)
 {
 	if (key->ibdev_index == EVR_UCMA_NO_INDEX)
@@ -80,8 +83,9 @@ int evr_device_in_use(int cmd_fd, uint32_t driver_id)
 	int ret;
 
 	for (i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
-		ret = count_objects(cmd_fd, driver_id, roots[i]);
-		if (is_missing_kind(roots[i], ret))
+		ret = count_objects(cmd_fd, driver_id, roots[i].object);
+		/* A kind that the driver does not have at all is one that nobody holds. */
+		if (ret < 0 && !roots[i].is_everywhere)
 			continue;
 		if (ret)
 			return ret > 0 ? 1 : ret;

@@ -14,14 +14,14 @@ struct evr_device_key {
 bool evr_device_key_equal(const struct evr_device_key *a, const struct evr_device_key *b);
 
 /*
- * Asked while the device is there: one that is being removed is not found any more.
- * -ENODEV without an index, -ENOENT when the driver does not say.
+ * Asked while the device is there: of one that is being removed the kernel says -ENODEV, as it does
+ * without an index; -ENOENT when the driver does not say. Anything else is the caller's own want.
  */
 int evr_device_find_driver(const struct evr_device_key *key, uint32_t *driver_id);
 
 /*
- * Whether the verbs file descriptor still has protection domains, completion queues or channels,
- * or shared XRC domains: 1 or 0, or -errno when the kernel cannot tell.
+ * Whether the verbs file descriptor still has protection domains, completion queues or channels, or
+ * what else stands alone: 1 or 0, or -errno when the kernel cannot tell.
  */
 int evr_device_in_use(int cmd_fd, uint32_t driver_id);
 

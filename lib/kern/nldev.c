@@ -18,6 +18,7 @@ struct chardev {
 	int has_driver_id;
 };
 
+/* Of a device or of a request that it does not know the kernel says one of several things. */
 static int errno_from_nl(int nlerr)
 {
 	switch (-nlerr) {
@@ -26,8 +27,13 @@ static int errno_from_nl(int nlerr)
 	case NLE_PERM:
 	case NLE_NOACCESS:
 		return -EPERM;
-	default:
+	case NLE_NODEV:
+	case NLE_INVAL:
+	case NLE_OPNOTSUPP:
+	case NLE_OBJ_NOTFOUND:
 		return -ENODEV;
+	default:
+		return errno ? -errno : -EIO;
 	}
 }
 
@@ -101,6 +107,7 @@ static int get_chardev(const char *type, int ibdev_index, struct chardev *dev)
 
 	if (!sock)
 		return -ENOMEM;
+	errno = 0;
 	ret = exchange(sock, type, ibdev_index, dev);
 	nl_socket_free(sock);
 	return ret;

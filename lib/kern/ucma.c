@@ -340,7 +340,7 @@ int evr_ucma_write_event(int fd, uint32_t handle, uint32_t event, int status, ui
 		.handle = handle,
 		.event = event,
 		.status = (uint32_t)status,
-		.param.arg = arg,
+		.arg = arg,
 	};
 
 	return submit_newer(fd, EVR_UCMA_WRITE_EVENT, &cmd, &cmd.handle, sizeof(cmd));

@@ -12,6 +12,13 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+/*
+ * What the kernel reads is set to the last byte where an initializer sets all members: there are no
+ * gaps between them, and no unions in commands, of which it may set one member only.
+ */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wpadded"
+
 #define EVR_UCMA_PRIVATE_DATA_MAX 256
 #define EVR_UCMA_PATHS_MAX 6
 #define EVR_UCMA_SERVICE_NAME_SIZE 64
@@ -277,18 +284,15 @@ struct evr_ucma_cmd_resolve_service {
 	struct evr_ucma_service service;
 };
 
-/* The kernel's union has room for the parameters of other events, which cannot be written. */
+/* The kernel has room for the parameters of other events, which cannot be written. */
 struct evr_ucma_cmd_write_event {
 	struct evr_ucma_hdr hdr;
 	uint32_t handle;
 	uint32_t reserved;
 	uint32_t event;
 	uint32_t status;
-	union {
-		struct evr_ucma_conn_param conn;
-		struct evr_ucma_ud_param ud;
-		__aligned_u64 arg;
-	} param;
+	__aligned_u64 arg;
+	uint8_t reserved1[sizeof(struct evr_ucma_ud_param) - sizeof(uint64_t)];
 };
 
 struct evr_ucma_cmd_get_event {
@@ -310,5 +314,7 @@ struct evr_ucma_resp_event {
 	uint32_t reserved;
 	struct evr_ucma_ece ece;
 };
+
+#pragma GCC diagnostic pop
 
 #endif

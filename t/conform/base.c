@@ -301,6 +301,64 @@ START_TEST(a_connection_does_not_move_where_it_cannot)
 }
 END_TEST
 
+/* --- spinning ------------------------------------------------------------------------------- */
+
+enum { TRIPS = 20, SPIN_US = 1000000 };
+
+static void send_back(struct side *side, const struct evrdma_recv *recv)
+{
+	if (!recv->err && (!side->is_client || side->received < TRIPS))
+		ck_assert_int_eq(side_send_buf(side, recv->buf, recv->len), 0);
+}
+
+static bool has_come_back(struct world *w)
+{
+	return w->client->received;
+}
+
+static bool all_trips_made(struct world *w)
+{
+	return w->client->received == TRIPS;
+}
+
+static struct evrdma_base_stats base_stats(struct world *w)
+{
+	struct evrdma_base_stats stats;
+
+	evrdma_base_get_stats(w->base, &stats);
+	return stats;
+}
+
+static uint64_t arms_before;
+
+static bool is_armed_again(struct world *w)
+{
+	return base_stats(w).arms > arms_before;
+}
+
+START_TEST(a_base_that_spins_sleeps_when_nothing_has_come_for_a_while)
+{
+	struct evrdma_base_options options;
+	struct world *w = world_new();
+	struct evrdma_base_stats before;
+
+	evrdma_base_options_init(&options);
+	options.spin_us = SPIN_US;
+	world_replace_base(w, &options);
+	w->on_recv = send_back;
+	world_connect_pair(w);
+	side_send(w->client, 1, 16);
+	world_run_until(w, has_come_back, 20000);
+	before = base_stats(w);
+	world_run_until(w, all_trips_made, 20000);
+	ck_assert_uint_eq(base_stats(w).arms, before.arms);
+	ck_assert_uint_eq(base_stats(w).cq_events, before.cq_events);
+	arms_before = before.arms;
+	world_run_until(w, is_armed_again, 20000);
+	world_free(w);
+}
+END_TEST
+
 TCase *base_case(void)
 {
 	TCase *tc = tcase_create("base");
@@ -318,5 +376,6 @@ TCase *base_case(void)
 	tcase_add_test(tc, a_base_that_closes_closes_what_moved_to_it);
 	tcase_add_test(tc, a_moved_connection_can_come_back_and_outlive_the_other_base);
 	tcase_add_test(tc, a_connection_does_not_move_where_it_cannot);
+	tcase_add_test(tc, a_base_that_spins_sleeps_when_nothing_has_come_for_a_while);
 	return tc;
 }

@@ -2,6 +2,7 @@
 #include "conform/suite.h"
 #include "conform/world.h"
 
+#include <errno.h>
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
 
@@ -79,6 +80,7 @@ static void on_event(
 			evrdma_conn_close(side->conn);
 		break;
 	case EVRDMA_CONN_CLOSED:
+	case EVRDMA_CONN_ADDR_CHANGED:
 		break;
 	}
 }
@@ -130,6 +132,41 @@ START_TEST(closed_in_any_callback_with_work_in_flight)
 	world_listen(w);
 	for (round = 0; round < ROUNDS; round++)
 		one_round(w, &plan);
+	world_free(w);
+}
+END_TEST
+
+static void send_when_connected(
+	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+	if (event == EVRDMA_CONN_CONNECTED && side->is_client)
+		side_send(side, IN_FLIGHT, 64);
+	side_close_if_down(side, event);
+}
+
+static void disconnect_on_recv(struct side *side, const struct evrdma_recv *recv)
+{
+	int ret = evrdma_conn_disconnect(side->conn);
+
+	ck_assert(!ret || ret == -ENOTCONN);
+}
+
+/* Receives are posted again after the callback, when the QP may be in error already. */
+START_TEST(a_disconnect_in_the_receive_callback_takes_no_drain_timeout)
+{
+	enum { DISCONNECTS = 100, DRAIN_MS = 3000, QUICK_MS = 500 };
+	struct world *w = world_new();
+	int round;
+
+	w->on_event = send_when_connected;
+	w->on_recv = disconnect_on_recv;
+	w->options.drain_timeout_ms = DRAIN_MS;
+	world_listen(w);
+	for (round = 0; round < DISCONNECTS; round++) {
+		w->closed = 0;
+		world_connect(w);
+		world_run_until(w, both_closed, QUICK_MS);
+	}
 	world_free(w);
 }
 END_TEST
@@ -222,6 +259,7 @@ TCase *close_case(void)
 	tcase_add_checked_fixture(tc, place.start, place.stop);
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, closed_in_any_callback_with_work_in_flight, 0, 2 * AT_ERROR);
+	tcase_add_test(tc, a_disconnect_in_the_receive_callback_takes_no_drain_timeout);
 	tcase_add_test(tc, closed_in_the_error_callback_of_a_refused_connect);
 	tcase_add_test(tc, listener_closed_in_its_request_callback);
 	tcase_add_test(tc, base_closed_in_a_callback_closes_everything_first);

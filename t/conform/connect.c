@@ -273,12 +273,37 @@ START_TEST(a_closed_connection_ends_its_peer)
 }
 END_TEST
 
+START_TEST(an_address_has_a_text)
+{
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(7) };
+	char text[EVRDMA_ADDR_TEXT_MAX], small[6];
+	struct world *w = world_new();
+	struct sockaddr_in sin;
+
+	world_address(&sin, "10.0.0.1", 4711);
+	ck_assert_str_eq(evrdma_addr_text((struct sockaddr *)&sin, text, sizeof(text)),
+		"10.0.0.1:4711");
+	ck_assert_str_eq(evrdma_addr_text((struct sockaddr *)&sin, small, sizeof(small)), "10.0.");
+	memset(&in6.sin6_addr, 0xfe, sizeof(in6.sin6_addr));
+	in6.sin6_scope_id = UINT32_MAX;
+	in6.sin6_port = htons(65535);
+	ck_assert_str_eq(evrdma_addr_text((struct sockaddr *)&in6, text, sizeof(text)),
+		"[fefe:fefe:fefe:fefe:fefe:fefe:fefe:fefe%4294967295]:65535");
+	ck_assert_str_eq(evrdma_addr_text(NULL, text, sizeof(text)), "-");
+	world_side_new(w, true);
+	ck_assert_str_eq(evrdma_addr_text(evrdma_conn_get_peer_addr(w->client->conn), text,
+				 sizeof(text)), "-");
+	world_free(w);
+}
+END_TEST
+
 TCase *connect_case(void)
 {
 	TCase *tc = tcase_create("connect");
 
 	tcase_add_checked_fixture(tc, place.start, place.stop);
 	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, an_address_has_a_text);
 	tcase_add_test(tc, connect_and_accept_carry_private_data);
 	tcase_add_test(tc, reject_delivers_private_data_to_the_connecting_side);
 	/* iWARP's requests have more room. */

@@ -146,6 +146,9 @@ int main(void)
 
 	place.ip = env("EVR_IP4");
 	place.is_iwarp = !strcmp(env("EVR_KIND"), "siw");
+	if (place.is_iwarp)
+		place.lacks = PLACE_DATAGRAMS | PLACE_GROUPS | PLACE_ATOMICS | PLACE_IMMEDIATES;
+	place.most_reads = 128;
 	place.own_core = !strcmp(env("EVR_CORE"), "ours");
 	close(mkstemp(removal_lock));
 	if (traced())

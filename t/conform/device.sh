@@ -1,5 +1,6 @@
 #!/bin/sh
 # device.sh rxe|siw ours|stock: the conformance suite on a device, over our CM or the distribution's.
+# time: instant
 . "$top_srcdir/t/guest/lib.sh"
 export EVR_KIND="$1" EVR_CORE="$2"
 libs=$top_builddir/.libs

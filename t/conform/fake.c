@@ -1,24 +1,32 @@
-/* The conformance suite on the fake, once for each kind of device: EVR_FAKE_KIND says which. */
+/*
+ * The conformance suite on the fake, once for each kind of device: EVR_FAKE_KIND says which, unless
+ * EVR_FAKE_PROFILE in the environment names another device.
+ */
 #include "conform/fake.h"
 
 #include "conform/suite.h"
 #include "conform/world.h"
+#include "ev/lock.h"
 
+#include <rdma/rdma_cma.h>
 #include <time.h>
 
-const enum fake_kind fake_place_kind = EVR_FAKE_KIND;
+enum fake_kind fake_place_kind;
 
 static void start(void)
 {
 	fake_install();
 	if (fake_place_kind != FAKE_ROCE)
 		fake_device_add(fake_place_kind);
+	place.most_reads = (unsigned)fake_device_attr(fake_place_kind)->max_qp_rd_atom;
 }
 
 static void stop(void)
 {
-	const char *left = fake_expect_clean();
+	const char *left;
 
+	rdma_free_devices(rdma_get_devices(NULL));
+	left = fake_expect_clean();
 	ck_assert_msg(!left, "%s", left);
 	fake_reset();
 }
@@ -66,18 +74,41 @@ struct place place = {
 	.device_is_removed = device_is_removed,
 	.add_device = add_device,
 	.count = count,
+	.lost_fds = fake_lost_descriptors,
 	.now_us = now_us,
 };
+
+static unsigned place_lacks(void)
+{
+	static const unsigned options[][2] = { { FAKE_DATAGRAMS, PLACE_DATAGRAMS },
+		{ FAKE_GROUPS, PLACE_GROUPS }, { FAKE_SRQS, PLACE_SRQS },
+		{ FAKE_ATOMICS, PLACE_ATOMICS }, { FAKE_IMMEDIATES, PLACE_IMMEDIATES } };
+	unsigned i, lacks = 0;
+
+	for (i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (fake_lacks(fake_place_kind) & options[i][0])
+			lacks |= options[i][1];
+	return lacks;
+}
+
+static void lock_misused(const char *what)
+{
+	ck_abort_msg("%s", what);
+}
 
 int main(void)
 {
 	static TCase *(*const cases[])(void) = { silence_case, channel_case,
-		infiniband_case, async_case, machine_case, report_case };
+		infiniband_case, async_case, machine_case, report_case, device_case, posted_case,
+		attempt_case, calls_case, budget_case, memory_case };
 	static const char *const ips[FAKE_KINDS] = {
 		[FAKE_ROCE] = FAKE_ROCE_IP, [FAKE_IWARP] = FAKE_IWARP_IP, [FAKE_IB] = FAKE_IB_IP
 	};
 
+	evr_lock_misused = lock_misused;
+	fake_place_kind = fake_kind_to_test(EVR_FAKE_KIND);
 	place.ip = ips[fake_place_kind];
+	place.lacks = place_lacks();
 	place.is_iwarp = fake_place_kind == FAKE_IWARP;
 	return run_suite("fake", cases, sizeof(cases) / sizeof(cases[0]));
 }

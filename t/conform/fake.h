@@ -7,13 +7,19 @@
 #include "fake/fake.h"
 
 /* The kind of device that the place's address belongs to. */
-extern const enum fake_kind fake_place_kind;
+extern enum fake_kind fake_place_kind;
 
 TCase *async_case(void);
+TCase *attempt_case(void);
+TCase *budget_case(void);
+TCase *calls_case(void);
+TCase *memory_case(void);
 TCase *channel_case(void);
+TCase *device_case(void);
 TCase *infiniband_case(void);
 TCase *machine_case(void);
 TCase *report_case(void);
+TCase *posted_case(void);
 TCase *silence_case(void);
 
 #endif

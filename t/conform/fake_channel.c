@@ -63,6 +63,11 @@ START_TEST(every_object_is_told_when_the_channel_cannot_be_read)
 	ck_assert_int_eq(w->server->error, errors[_i]);
 	ck_assert_int_eq(listener_error, errors[_i]);
 	ck_assert_int_eq(operation_error, errors[_i]);
+	ck_assert_int_eq(w->client->step, EVRDMA_STEP_CHANNEL);
+	world_connect(w);
+	world_run_until(w, world_client_is_down, 100);
+	ck_assert_int_eq(w->client->error, errors[_i]);
+	ck_assert_int_eq(w->client->step, EVRDMA_STEP_CHANNEL);
 	world_free(w);
 }
 END_TEST
@@ -78,6 +83,107 @@ START_TEST(an_endpoint_and_its_groups_are_told_when_the_channel_cannot_be_read)
 	member_run_until_group_failed(&m);
 	ck_assert_int_eq(m.err, EACCES);
 	ck_assert_int_eq(m.group_err, ENETDOWN);
+	world_free(w);
+}
+END_TEST
+
+/* --- events that waited when their id moved: the kernel wakes nobody for them ---------------- */
+
+START_TEST(an_event_that_waits_when_a_connection_moves_is_told)
+{
+	struct world *w = world_new();
+
+	w->on_event = keep_open;
+	world_connect_pair(w);
+	world_add_other(w);
+	world_run_a_little(w);
+	ck_assert_int_eq(fake_inject(evrdma_conn_get_cm_id(w->client->conn),
+				 RDMA_CM_EVENT_DISCONNECTED, 0),
+		0);
+	ck_assert_int_eq(evrdma_conn_migrate(w->client->conn, w->other), 0);
+	world_run_until(w, world_client_is_down, 10000);
+	world_free(w);
+}
+END_TEST
+
+static void on_id_event(struct evrdma_id *id, const struct rdma_cm_event *event, void *arg)
+{
+	*(bool *)arg |= event && event->event == RDMA_CM_EVENT_ADDR_CHANGE;
+}
+
+static void note_argument(struct evrdma_id *id, const struct rdma_cm_event *event, void *arg)
+{
+	if (event && event->event == RDMA_CM_EVENT_USER)
+		*(uint64_t *)arg = event->param.arg;
+}
+
+static bool is_told(struct world *w)
+{
+	return *(bool *)w->tag;
+}
+
+START_TEST(an_event_that_waits_when_an_id_is_adopted_is_told)
+{
+	struct world *w = world_new();
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *cm;
+	bool told = false;
+
+	w->tag = &told;
+	ck_assert_int_eq(rdma_create_id(channel, &cm, NULL, RDMA_PS_TCP), 0);
+	world_run_a_little(w);
+	ck_assert_int_eq(fake_inject(cm, RDMA_CM_EVENT_ADDR_CHANGE, 0), 0);
+	ck_assert_ptr_nonnull(evrdma_id_adopt(w->base, cm, on_id_event, &told));
+	world_run_until(w, is_told, 10000);
+	rdma_destroy_event_channel(channel);
+	world_free(w);
+}
+END_TEST
+
+static bool has_argument(struct world *w)
+{
+	return *(uint64_t *)w->tag;
+}
+
+/* It lies where others have a pointer to private data. */
+START_TEST(an_event_of_the_users_own_keeps_its_argument)
+{
+	struct world *w = world_new();
+	uint64_t told = 0;
+	struct evrdma_id *id = evrdma_id_new(w->base, RDMA_PS_TCP, note_argument, &told);
+
+	w->tag = &told;
+	fake_newer_kernel(true);
+	ck_assert_int_eq(rdma_write_cm_event(
+		evrdma_id_get_cm_id(id), RDMA_CM_EVENT_USER, 0, 0x1234567), 0);
+	world_run_until(w, has_argument, 10000);
+	ck_assert_uint_eq(told, 0x1234567);
+	evrdma_id_close(id);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_lost_channel_is_not_read_again)
+{
+	struct world *w = world_new();
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *cm;
+	unsigned reads;
+	bool told = false;
+
+	listener_error = 0;
+	w->on_event = keep_open;
+	world_connect_pair(w);
+	evrdma_listener_set_event_cb(w->listener, on_listener_event);
+	ck_assert_int_eq(rdma_create_id(channel, &cm, NULL, RDMA_PS_TCP), 0);
+	break_channel(w, EIO);
+	world_run_until(w, all_told, 10000);
+	reads = fake_calls("GET_EVENT");
+	/* Moved, its events would have to be looked for. */
+	ck_assert_ptr_nonnull(evrdma_id_adopt(w->base, cm, on_id_event, &told));
+	world_run_a_little(w);
+	ck_assert_uint_eq(fake_calls("GET_EVENT"), reads);
+	rdma_destroy_event_channel(channel);
 	world_free(w);
 }
 END_TEST
@@ -179,6 +285,8 @@ START_TEST(a_budget_spent_goes_on_in_the_next_turn)
 {
 	struct world *w = world_with_cq_budget(1);
 
+	/* Room for both sides on one queue, however small a device's are. */
+	w->options.send_depth = w->options.recv_depth = MESSAGES;
 	w->on_sent = count_sent;
 	world_connect_pair(w);
 	side_send(w->client, MESSAGES, 64);
@@ -267,9 +375,13 @@ TCase *channel_case(void)
 	tcase_add_checked_fixture(tc, place.start, place.stop);
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, every_object_is_told_when_the_channel_cannot_be_read, 0, 2);
-	if (fake_place_kind != FAKE_IWARP)
+	if (place_has(PLACE_DATAGRAMS | PLACE_GROUPS))
 		tcase_add_test(tc,
 			an_endpoint_and_its_groups_are_told_when_the_channel_cannot_be_read);
+	tcase_add_test(tc, an_event_that_waits_when_a_connection_moves_is_told);
+	tcase_add_test(tc, an_event_that_waits_when_an_id_is_adopted_is_told);
+	tcase_add_test(tc, a_lost_channel_is_not_read_again);
+	tcase_add_test(tc, an_event_of_the_users_own_keeps_its_argument);
 	tcase_add_test(tc, sends_are_posted_at_the_end_of_their_turn);
 	tcase_add_test(tc, completions_are_found_whenever_they_come);
 	tcase_add_test(tc, a_budget_spent_goes_on_in_the_next_turn);

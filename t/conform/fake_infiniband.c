@@ -79,19 +79,50 @@ START_TEST(an_assigned_group_has_a_GID_after_the_join)
 }
 END_TEST
 
+static void join_over_ipoib(struct member *m, const struct sockaddr *group)
+{
+	m->port_space = RDMA_PS_IPOIB;
+	member_reopen(m);
+	member_run_until_ready(m);
+	member_try_join(m, group, 0);
+	member_run_until_joined(m);
+}
+
 START_TEST(an_IPoIB_endpoint_joins_its_groups)
 {
 	struct sockaddr_in sin;
 	struct member m;
 	struct world *w = world_with_infiniband(&m, 0);
 
-	m.port_space = RDMA_PS_IPOIB;
-	member_reopen(&m);
-	member_run_until_ready(&m);
 	world_address(&sin, GROUP_A, 0);
-	member_try_join(&m, (struct sockaddr *)&sin, 0);
-	member_run_until_joined(&m);
+	join_over_ipoib(&m, (struct sockaddr *)&sin);
 	ck_assert_uint_eq(evrdma_mcast_get_ah_attr(m.group)->grh.dgid.raw[3], 0x1b);
+	world_free(w);
+}
+END_TEST
+
+static void answer(struct evrdma_dgram *dgram, const struct evrdma_recv *recv, void *arg)
+{
+	ck_assert_int_eq(evrdma_dgram_reply(dgram, recv, recv->buf, 0, NULL, NULL, NULL), 0);
+}
+
+/* Its Q_Key is the group's, not that of RDMA_PS_UDP. */
+START_TEST(an_IPoIB_endpoint_answers_a_sender)
+{
+	struct sockaddr_in sin;
+	struct member m, other;
+	struct world *w = world_with_infiniband(&m, EVRDMA_DGRAM_OPT_NO_LOOPBACK);
+
+	world_address(&sin, GROUP_A, 0);
+	member_init(&other, w, EVRDMA_DGRAM_OPT_NO_LOOPBACK);
+	other.ip = FAKE_IB_IP;
+	join_over_ipoib(&m, (struct sockaddr *)&sin);
+	join_over_ipoib(&other, (struct sockaddr *)&sin);
+	evrdma_dgram_setcb(other.dgram, answer, NULL, NULL);
+	ck_assert_int_eq(member_send(&m, 10, NULL), 0);
+	member_run_until_received(&m, 1);
+	ck_assert_uint_eq(m.len, 0);
+	ck_assert_uint_eq(m.src_qp, evrdma_dgram_get_qp_num(other.dgram));
 	world_free(w);
 }
 END_TEST
@@ -126,6 +157,7 @@ TCase *infiniband_case(void)
 	tcase_add_test(tc, a_raw_group_is_joined_by_its_GID);
 	tcase_add_test(tc, an_assigned_group_has_a_GID_after_the_join);
 	tcase_add_test(tc, an_IPoIB_endpoint_joins_its_groups);
+	tcase_add_test(tc, an_IPoIB_endpoint_answers_a_sender);
 	tcase_add_test(tc, own_datagrams_stay_away_when_asked_and_others_come);
 	return tc;
 }

@@ -192,6 +192,29 @@ START_TEST(an_id_rejects_with_data)
 }
 END_TEST
 
+/* The kernel would forget its message, and hold whoever destroys the id until it was sent for the
+   last time. */
+START_TEST(what_is_asked_of_the_peer_can_be_neither_rejected_nor_accepted)
+{
+	struct talk talk;
+	struct world *w = start(&talk, RDMA_PS_TCP);
+
+	listen_by_id(&talk);
+	resolve_all(&talk);
+	ck_assert_int_eq(evrdma_id_connect(talk.client, NULL, 1000, on_done, &talk.op), 0);
+	world_run_until(w, was_requested, 20000);
+	ck_assert_int_eq(evrdma_id_reject(talk.client, NULL, 0), -EINVAL);
+	await(&talk, &talk.op);
+	ck_assert_int_eq(talk.op.err, ETIMEDOUT);
+	ck_assert_int_eq(evrdma_id_reject(talk.client, NULL, 0), -EINVAL);
+	ck_assert_int_eq(evrdma_id_accept(talk.client, NULL, 1000, NULL, NULL), -EINVAL);
+	make_qp(talk.server);
+	ck_assert_int_eq(evrdma_id_accept(talk.server, NULL, 1000, NULL, NULL), 0);
+	ck_assert_int_eq(evrdma_id_reject(talk.server, NULL, 0), -EINVAL);
+	finish(&talk, 3);
+}
+END_TEST
+
 /* A soft iWARP device may know at once. */
 START_TEST(a_connect_that_nobody_takes_ends_in_an_error)
 {
@@ -367,12 +390,13 @@ TCase *id_case(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, ids_connect_and_disconnect_step_by_step);
 	tcase_add_test(tc, an_id_rejects_with_data);
+	tcase_add_test(tc, what_is_asked_of_the_peer_can_be_neither_rejected_nor_accepted);
 	tcase_add_test(tc, a_connect_that_nobody_takes_ends_in_an_error);
 	tcase_add_test(tc, close_cancels_an_operation_then_says_closed);
 	tcase_add_test(tc, an_id_can_be_closed_in_the_callback_of_its_operation);
 	tcase_add_test(tc, operations_that_cannot_begin_say_so_and_call_nobody);
 	tcase_add_test(tc, a_moved_id_goes_on_where_it_is);
-	if (!place.is_iwarp) {
+	if (place_has(PLACE_DATAGRAMS | PLACE_GROUPS)) {
 		tcase_add_test(tc, an_id_joins_and_leaves_a_group);
 		tcase_add_loop_test(tc, leaving_or_closing_cancels_a_join, 0, 2);
 	}

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { MANY = 8 };
@@ -455,21 +456,299 @@ static bool give_up_ipc_lock(void)
 	return had;
 }
 
-/* Whoever may lock what he likes has no limit to name. */
-START_TEST(the_limit_of_locked_memory_is_named_to_those_it_binds)
+static bool names(const struct evrdma_error *error, const char *what)
+{
+	char text[EVRDMA_ERROR_TEXT_MAX];
+
+	return strstr(evrdma_error_text(error, text, sizeof(text)), what);
+}
+
+static bool names_the_limit_to_those_it_binds(void)
 {
 	struct evrdma_error error = { .err = ENOMEM, .step = EVRDMA_STEP_DEVICE, .cm_event = -1 };
-	char text[EVRDMA_ERROR_TEXT_MAX];
-	struct rlimit limit = { 65536, 65536 };
-	bool named;
+	const struct rlimit limit = { 65536, 65536 };
+	bool right;
 
 	ck_assert_int_eq(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
-	named = strstr(evrdma_error_text(&error, text, sizeof(text)), "limit");
-	ck_assert_int_eq(give_up_ipc_lock(), !named);
-	ck_assert_ptr_nonnull(strstr(evrdma_error_text(&error, text, sizeof(text)),
-		"(the limit of locked memory is 64 KiB)"));
+	right = names(&error, "limit");
+	right = right != give_up_ipc_lock();
+	right &= names(&error, "(the limit of locked memory is 64 KiB)");
 	error.step = EVRDMA_STEP_CONNECT;
-	ck_assert_ptr_null(strstr(evrdma_error_text(&error, text, sizeof(text)), "limit"));
+	return right && !names(&error, "limit");
+}
+
+/*
+ * Whoever may lock what he likes has no limit to name. In a process of its own: the kernel lets
+ * none use a device with other rights than it was opened with.
+ */
+START_TEST(the_limit_of_locked_memory_is_named_to_those_it_binds)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		_exit(!names_the_limit_to_those_it_binds());
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+/* --- when no more can be registered --------------------------------------------------------- */
+
+enum { SLAB = 4096, SEND_SLAB = 256 * 1024, RECEIVES = 2 };
+
+struct shortage {
+	struct evrdma_pool *pool;
+	struct evrdma_buf *held;
+	unsigned told, received, passed, refused;
+	int err;
+};
+
+static void on_starved(struct evrdma_pool *pool, int err, void *arg)
+{
+	struct shortage *shortage = arg;
+
+	ck_assert_ptr_eq(pool, shortage->pool);
+	shortage->told++;
+	shortage->err = err;
+}
+
+static void hold_first(struct side *side, const struct evrdma_recv *recv)
+{
+	struct shortage *shortage = side->world->tag;
+
+	if (recv->err) {
+		shortage->refused++;
+		shortage->err = recv->err;
+		return;
+	}
+	if (!shortage->received++)
+		shortage->held = evrdma_buf_ref(recv->buf);
+}
+
+static void stay_open(
+	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+}
+
+/* A pool of a slab for each buffer, and a base that may pin what is posted, and no more. */
+static struct world *world_that_may_pin(struct shortage *shortage, unsigned slabs)
+{
+	struct evrdma_base_options options;
+	struct evrdma_pool_options pool;
+	struct world *w = world_new();
+
+	evrdma_base_options_init(&options);
+	options.max_pinned_bytes = SEND_SLAB + slabs * SLAB;
+	world_replace_base(w, &options);
+	evrdma_pool_options_init(&pool);
+	pool.slab_bytes = SLAB;
+	*shortage = (struct shortage){ 0 };
+	shortage->pool = evrdma_pool_new_with_options(w->base, SLAB, &pool);
+	evrdma_pool_set_starved_cb(shortage->pool, on_starved, shortage);
+	w->tag = shortage;
+	w->on_recv = hold_first;
+	w->on_event = stay_open;
+	w->options.recv_pool = shortage->pool;
+	w->options.recv_depth = RECEIVES;
+	w->options.send_depth = 1;
+	return w;
+}
+
+static bool shortage_is_told(struct world *w)
+{
+	return ((struct shortage *)w->tag)->told;
+}
+
+static bool one_more_came(struct world *w)
+{
+	const struct shortage *shortage = w->tag;
+
+	return shortage->received > shortage->passed;
+}
+
+static void pass_one(struct world *w)
+{
+	struct shortage *shortage = w->tag;
+
+	shortage->passed = shortage->received;
+	side_send(w->client, 1, 64);
+	world_run_until(w, one_more_came, 20000);
+}
+
+/* One buffer is held and cannot be replaced; the other one goes round. */
+static void live_through(struct world *w, struct shortage *shortage)
+{
+	unsigned i;
+
+	world_connect_pair(w);
+	pass_one(w);
+	world_run_until(w, shortage_is_told, 20000);
+	ck_assert_int_eq(shortage->err, EDQUOT);
+	for (i = 0; i < 10; i++)
+		pass_one(w);
+	evrdma_buf_unref(shortage->held);
+	world_run_a_little(w);
+	for (i = 0; i < 10; i++)
+		pass_one(w);
+	ck_assert_uint_eq(shortage->told, 1);
+	ck_assert(!w->client->down && !w->server->down);
+}
+
+START_TEST(a_connection_goes_on_with_what_it_has_when_no_more_may_be_registered)
+{
+	struct shortage shortage;
+	struct world *w = world_that_may_pin(&shortage, 2 * RECEIVES);
+
+	live_through(w, &shortage);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_shared_queue_goes_on_with_what_it_has_when_no_more_may_be_registered)
+{
+	struct shortage shortage;
+	struct world *w = world_that_may_pin(&shortage, RECEIVES);
+	struct evrdma_srq *srq = evrdma_srq_new(w->base, shortage.pool, RECEIVES);
+
+	w->options.recv_pool = NULL;
+	w->options.srq = srq;
+	live_through(w, &shortage);
+	world_free(w);
+}
+END_TEST
+
+static bool one_was_refused(struct world *w)
+{
+	return ((struct shortage *)w->tag)->refused;
+}
+
+START_TEST(a_buffer_of_the_users_that_may_not_be_registered_comes_back)
+{
+	static unsigned char memory[SLAB], more[SLAB];
+	struct shortage shortage;
+	struct world *w = world_that_may_pin(&shortage, 1);
+	struct evrdma_buf *buf = evrdma_buf_new_reference(memory, SLAB, 0, NULL, NULL);
+	struct evrdma_buf *beyond = evrdma_buf_new_reference(more, SLAB, 0, NULL, NULL);
+
+	w->options.recv_pool = NULL;
+	world_connect_pair(w);
+	ck_assert_int_eq(evrdma_conn_recv(w->server->conn, buf), 0);
+	pass_one(w);
+	ck_assert_int_eq(evrdma_conn_recv(w->server->conn, buf), 0);
+	ck_assert_int_eq(evrdma_conn_recv(w->server->conn, beyond), 0);
+	world_run_until(w, one_was_refused, 20000);
+	ck_assert_int_eq(shortage.err, EDQUOT);
+	pass_one(w);
+	ck_assert(!w->client->down && !w->server->down);
+	evrdma_buf_unref(shortage.held);
+	evrdma_buf_unref(buf);
+	evrdma_buf_unref(beyond);
+	world_free(w);
+}
+END_TEST
+
+/* Memory that is freed elsewhere is used without anybody's doing. */
+START_TEST(what_could_not_be_registered_is_tried_again)
+{
+	static unsigned char memory[SEND_SLAB + SLAB];
+	struct evrdma_buf *other =
+		evrdma_buf_new_reference(memory, sizeof(memory), 0, NULL, NULL);
+	struct shortage shortage;
+	struct world *w = world_that_may_pin(&shortage, 2 * RECEIVES + 1);
+	struct evrdma_base_stats stats;
+
+	world_connect_pair(w);
+	ck_assert_int_eq(side_send_buf(w->client, other, 64), 0);
+	world_run_until(w, shortage_is_told, 20000);
+	evrdma_buf_unref(other);
+	do {
+		event_base_loop(w->loop, EVLOOP_ONCE);
+		evrdma_base_get_stats(w->base, &stats);
+	} while (stats.bytes_pinned != (2 * RECEIVES + 1) * SLAB);
+	evrdma_buf_unref(shortage.held);
+	world_free(w);
+}
+END_TEST
+
+/* --- a pool with a limit --------------------------------------------------------------------- */
+
+struct limited {
+	struct evrdma_pool *pool;
+	struct evrdma_buf *held[2 * RECEIVES];
+	unsigned held_count, received;
+};
+
+static void accept_into_limited(struct world *w, struct evrdma_request *request)
+{
+	struct limited *limited = w->tag;
+	struct evrdma_pool *pool = w->options.recv_pool;
+
+	w->options.recv_pool = limited->pool;
+	side_accept(world_side_new(w, false), request);
+	w->options.recv_pool = pool;
+}
+
+static void hold_all(struct side *side, const struct evrdma_recv *recv)
+{
+	struct limited *limited = side->world->tag;
+
+	limited->received++;
+	if (limited->held_count < 2 * RECEIVES)
+		limited->held[limited->held_count++] = evrdma_buf_ref(recv->buf);
+}
+
+static unsigned wanted_messages;
+
+static bool enough_messages(struct world *w)
+{
+	return ((struct limited *)w->tag)->received >= wanted_messages;
+}
+
+static void send_and_wait(struct world *w, struct side *client, unsigned n, unsigned all)
+{
+	side_send(client, n, 64);
+	wanted_messages = all;
+	world_run_until(w, enough_messages, 20000);
+	world_run_a_little(w);
+}
+
+static bool tagged_is_down(struct world *w)
+{
+	return w->server->down;
+}
+
+/* Two servers wait for a buffer of the pool when the first one's connection ends. */
+START_TEST(a_buffer_that_comes_back_goes_to_a_connection_that_can_use_it)
+{
+	struct limited limited = { 0 };
+	struct world *w = world_new();
+	struct side *clients[2], *servers[2];
+	unsigned i;
+
+	limited.pool = evrdma_pool_new(w->base, 4096, 2 * RECEIVES);
+	w->tag = &limited;
+	w->on_request = accept_into_limited;
+	w->on_recv = hold_all;
+	w->on_event = stay_open;
+	w->options.recv_depth = RECEIVES;
+	for (i = 0; i < 2; i++) {
+		w->client = w->server = NULL;
+		world_connect_pair(w);
+		clients[i] = w->client;
+		servers[i] = w->server;
+	}
+	for (i = 0; i < 2; i++)
+		send_and_wait(w, clients[i], RECEIVES, (i + 1) * RECEIVES);
+	w->server = servers[0];
+	ck_assert_int_eq(evrdma_conn_disconnect(clients[0]->conn), 0);
+	world_run_until(w, tagged_is_down, 20000);
+	evrdma_buf_unref(limited.held[0]);
+	world_run_a_little(w);
+	send_and_wait(w, clients[1], 1, 2 * RECEIVES + 1);
+	for (i = 1; i < 2 * RECEIVES; i++)
+		evrdma_buf_unref(limited.held[i]);
+	world_free(w);
 }
 END_TEST
 
@@ -489,9 +768,18 @@ TCase *limits_case(void)
 	tcase_add_test(tc, a_base_registers_no_more_memory_than_it_may);
 	tcase_add_test(tc, a_call_that_needs_more_memory_than_is_left_says_so);
 	tcase_add_test(tc, connections_take_their_listeners_domain);
-	tcase_add_test(tc, connections_take_their_listeners_shared_queue);
+	if (place_has(PLACE_SRQS))
+		tcase_add_test(tc, connections_take_their_listeners_shared_queue);
 	tcase_add_test(tc, what_is_of_another_base_is_refused);
 	tcase_add_test(tc, the_limit_of_open_files_is_named);
 	tcase_add_test(tc, the_limit_of_locked_memory_is_named_to_those_it_binds);
+	tcase_add_test(
+		tc, a_connection_goes_on_with_what_it_has_when_no_more_may_be_registered);
+	if (place_has(PLACE_SRQS))
+		tcase_add_test(tc,
+			a_shared_queue_goes_on_with_what_it_has_when_no_more_may_be_registered);
+	tcase_add_test(tc, a_buffer_of_the_users_that_may_not_be_registered_comes_back);
+	tcase_add_test(tc, what_could_not_be_registered_is_tried_again);
+	tcase_add_test(tc, a_buffer_that_comes_back_goes_to_a_connection_that_can_use_it);
 	return tc;
 }

@@ -17,6 +17,8 @@ EVR_CONFORM_SOURCES = \
 	t/conform/process.c \
 	t/conform/peer.c \
 	t/conform/pool.c \
+	t/conform/receive.c \
+	t/conform/read.c \
 	t/conform/removal.c \
 	t/conform/scale.c \
 	t/conform/share.c \
@@ -41,9 +43,15 @@ TESTS += t/conform/fake_roce.t t/conform/fake_iwarp.t
 EVR_CONFORM_FAKE_SOURCES = $(EVR_CONFORM_SOURCES) \
 	t/conform/fake.c t/conform/fake.h \
 	t/conform/fake_async.c \
+	t/conform/fake_attempt.c \
+	t/conform/fake_budget.c \
+	t/conform/fake_calls.c \
 	t/conform/fake_channel.c \
+	t/conform/fake_device.c \
 	t/conform/fake_infiniband.c \
 	t/conform/fake_machine.c \
+	t/conform/fake_memory.c \
+	t/conform/fake_posted.c \
 	t/conform/fake_report.c \
 	t/conform/fake_silence.c
 EVR_CONFORM_FAKE_LIBS = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS) $(CHECK_LIBS)
@@ -81,3 +89,25 @@ EXTRA_DIST += t/conform/device.sh
 GUEST_TESTS += \
 	t/conform/device.sh:rxe:ours t/conform/device.sh:siw:ours \
 	t/conform/device.sh:rxe:stock t/conform/device.sh:siw:stock
+
+# When the kernel and the library give up, on two devices with a wire between them.
+if !SYSTEM_RDMACM
+check_PROGRAMS += t/conform/timeouts
+t_conform_timeouts_SOURCES = \
+	t/conform/timeouts.c t/conform/timeouts.h \
+	t/conform/timeouts_close.c \
+	t/conform/timeouts_connect.c \
+	t/conform/timeouts_hostile.c \
+	t/conform/timeouts_link.c \
+	t/conform/timeouts_traffic.c \
+	t/conform/world.c t/conform/world.h \
+	t/schedule/clock.c t/schedule/clock.h \
+	t/schedule/random.h \
+	t/schedule/resources.c t/schedule/resources.h \
+	t/schedule/wire.c t/schedule/wire.h
+t_conform_timeouts_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(NL_CFLAGS)
+t_conform_timeouts_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_conform_timeouts_LDADD = libevrdma.la $(RDMACM_LIBS) $(EVR_CONFORM_LIBS) $(NL_LIBS)
+EXTRA_DIST += t/conform/timeouts.sh
+GUEST_TESTS += t/conform/timeouts.sh:rxe t/conform/timeouts.sh:siw
+endif

@@ -94,6 +94,8 @@ static void make(struct member *m)
 	options.recv_pool = m->w->pool;
 	options.flags = m->flags;
 	options.port_space = m->port_space;
+	if (m->join_timeout_ms)
+		options.join_timeout_ms = m->join_timeout_ms;
 	m->dgram = evrdma_dgram_new(m->w->base, &options);
 	ck_assert_ptr_nonnull(m->dgram);
 	evrdma_dgram_setcb(m->dgram, on_recv, on_event, m);

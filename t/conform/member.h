@@ -13,6 +13,7 @@ struct member {
 	uint32_t send_depth;
 	unsigned flags;
 	int port_space;
+	int join_timeout_ms; /* 0: the default */
 	struct evrdma_dgram *dgram;
 	struct evrdma_mcast *group; /* the first one joined */
 	unsigned ready, writable, errors, closed;

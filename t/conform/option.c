@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A newer program's options: ours, with more behind. */
@@ -65,7 +66,6 @@ START_TEST(options_of_a_newer_program_are_taken_when_the_rest_is_zero)
 	struct newer o;
 
 	evrdma_base_options_init_sized(&o.base, sizeof(o));
-	ck_assert_uint_eq(o.base.size, sizeof(o));
 	ck_assert_int_eq(try_base(w, &o.base), 0);
 	evrdma_conn_options_init_sized(&o.conn, sizeof(o));
 	ck_assert_int_eq(try_conn(w, &o.conn), 0);
@@ -105,6 +105,18 @@ START_TEST(options_that_this_library_does_not_know_are_refused)
 }
 END_TEST
 
+/* How they end a request, limits.c has. */
+START_TEST(a_listener_has_limits_for_strangers_by_default)
+{
+	struct evrdma_listener_options o;
+
+	evrdma_listener_options_init(&o);
+	ck_assert_uint_eq(o.max_pending, 8192);
+	ck_assert_int_eq(o.request_timeout_ms, 120000);
+	ck_assert_uint_eq(o.max_connections, 0);
+}
+END_TEST
+
 /* The last field of the defaults would be refused if it were read. */
 START_TEST(options_of_an_older_program_get_the_defaults_for_the_rest)
 {
@@ -112,12 +124,29 @@ START_TEST(options_of_an_older_program_get_the_defaults_for_the_rest)
 	struct evrdma_conn_options o;
 
 	evrdma_conn_options_init_sized(&o, offsetof(struct evrdma_conn_options, tos));
-	ck_assert_uint_eq(o.size, offsetof(struct evrdma_conn_options, tos));
 	o.tos = 4711;
 	o.private_data_len = 4711;
 	ck_assert_int_eq(try_conn(w, &o), 0);
-	o.size = sizeof(size_t) - 1;
-	ck_assert_int_eq(try_conn(w, &o), EINVAL);
+	world_free(w);
+}
+END_TEST
+
+/* What a stack or a heap may hold where nobody has called init: also what looks like a size. */
+START_TEST(options_that_were_never_initialised_are_refused)
+{
+	static const size_t sizes[] = { 0, sizeof(size_t) - 1, sizeof(struct evrdma_conn_options),
+		sizeof(struct evrdma_conn_options) + 8, 4711, SIZE_MAX / 255, SIZE_MAX };
+	struct world *w = world_new();
+	struct evrdma_conn_options *o = malloc(sizeof(*o));
+	size_t i;
+
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		evrdma_conn_options_init(o);
+		o->size = sizes[i];
+		ck_assert_msg(
+			try_conn(w, o) == EINVAL, "a size of %zu was taken", sizes[i]);
+	}
+	free(o);
 	world_free(w);
 }
 END_TEST
@@ -136,6 +165,7 @@ START_TEST(values_out_of_range_for_a_connection_are_refused)
 
 	REFUSED_CONN(w, connect_timeout_ms, 0);
 	REFUSED_CONN(w, connect_timeout_ms, -1);
+	REFUSED_CONN(w, attempt_timeout_ms, -1);
 	REFUSED_CONN(w, drain_timeout_ms, 0);
 	REFUSED_CONN(w, send_depth, 0);
 	REFUSED_CONN(w, send_depth, 65537);
@@ -146,6 +176,9 @@ START_TEST(values_out_of_range_for_a_connection_are_refused)
 	REFUSED_CONN(w, ack_timeout, 32);
 	REFUSED_CONN(w, retry_count, 8);
 	REFUSED_CONN(w, rnr_retry_count, 8);
+	REFUSED_CONN(w, min_rnr_timer_us, 0);
+	REFUSED_CONN(w, min_rnr_timer_us, -2);
+	REFUSED_CONN(w, min_rnr_timer_us, 655361);
 	REFUSED_CONN(w, private_data_len, 1);
 	REFUSED_CONN(w, private_data_len, 256);
 	world_free(w);
@@ -247,6 +280,31 @@ START_TEST(an_errors_text_says_what_was_done_and_why_it_failed)
 }
 END_TEST
 
+START_TEST(an_errors_text_says_what_can_be_done)
+{
+	static const struct {
+		enum evrdma_step step;
+		int err;
+		const char *wanted;
+	} errors[] = {
+		{ EVRDMA_STEP_ADDR, ENODEV, "rdma link" },
+		{ EVRDMA_STEP_ROUTE, ENODEV, "127.0.0.1" },
+		{ EVRDMA_STEP_ACCEPT, ECONNRESET, "the peer gave up" },
+		{ EVRDMA_STEP_DELIVER, ETIMEDOUT, "not acknowledged" },
+		{ EVRDMA_STEP_DISCONNECT, ETIMEDOUT, "answer is late" },
+		{ EVRDMA_STEP_CHANNEL, EIO, "make another one" },
+	};
+	struct evrdma_error error = {
+		.err = errors[_i].err, .step = errors[_i].step, .cm_event = -1
+	};
+	char text[EVRDMA_ERROR_TEXT_MAX];
+
+	evrdma_error_text(&error, text, sizeof(text));
+	ck_assert_msg(strstr(text, errors[_i].wanted) != NULL, "%s", text);
+	ck_assert_int_eq(text[strlen(text) - 1], ')');
+}
+END_TEST
+
 START_TEST(an_errors_text_is_cut_to_fit)
 {
 	struct evrdma_error error = { .err = ECONNREFUSED, .step = EVRDMA_STEP_CONNECT,
@@ -272,7 +330,7 @@ START_TEST(every_step_has_a_name)
 {
 	int step, other;
 
-	for (step = EVRDMA_STEP_NAME; step <= EVRDMA_STEP_REMOVAL; step++)
+	for (step = EVRDMA_STEP_NAME; step <= EVRDMA_STEP_CHANNEL; step++)
 		for (other = EVRDMA_STEP_NONE; other < step; other++)
 			ck_assert_str_ne(evrdma_step_text((enum evrdma_step)step),
 				evrdma_step_text((enum evrdma_step)other));
@@ -287,12 +345,15 @@ TCase *option_case(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, options_of_a_newer_program_are_taken_when_the_rest_is_zero);
 	tcase_add_test(tc, options_that_this_library_does_not_know_are_refused);
+	tcase_add_test(tc, a_listener_has_limits_for_strangers_by_default);
 	tcase_add_test(tc, options_of_an_older_program_get_the_defaults_for_the_rest);
+	tcase_add_test(tc, options_that_were_never_initialised_are_refused);
 	tcase_add_test(tc, values_out_of_range_for_a_base_are_refused);
 	tcase_add_test(tc, values_out_of_range_for_a_connection_are_refused);
 	tcase_add_test(tc, values_out_of_range_for_a_listener_are_refused);
 	tcase_add_test(tc, values_out_of_range_for_an_endpoint_are_refused);
 	tcase_add_test(tc, an_errors_text_says_what_was_done_and_why_it_failed);
+	tcase_add_loop_test(tc, an_errors_text_says_what_can_be_done, 0, 6);
 	tcase_add_test(tc, an_errors_text_is_cut_to_fit);
 	tcase_add_test(tc, every_step_has_a_name);
 	return tc;

@@ -457,6 +457,57 @@ START_TEST(a_peer_wants_an_endpoint_and_an_address)
 }
 END_TEST
 
+/* --- what a header says --------------------------------------------------------------------- */
+
+enum { IPV4_AT = 20, HEADER = 40 };
+
+/* 192.0.2.7 to 192.0.2.1, with its checksum. */
+static const uint8_t ipv4[HEADER - IPV4_AT] = { 0x45, 0x02, 0x01, 0x20, 0, 0, 0x40, 0, 0x40, 0x11,
+	0xb5, 0xc2, 192, 0, 2, 7, 192, 0, 2, 1 };
+
+static int sender_family(struct evrdma_dgram *dgram, const uint8_t *header)
+{
+	const struct evrdma_recv recv = { .grh = header };
+	struct sockaddr_storage addr;
+	int ret = evrdma_dgram_get_sender(dgram, &recv, &addr);
+
+	return ret ? ret : addr.ss_family;
+}
+
+/* In front of an IPv4 header stands what was there before, whatever it looks like. */
+START_TEST(the_sender_of_a_datagram_over_IPv4_is_found_behind_junk)
+{
+	struct service service;
+	struct world *w = service_start(&service);
+	uint8_t header[HEADER];
+	unsigned junk;
+
+	for (junk = 0; junk < 0x100; junk += 5) {
+		memset(header, (int)junk, IPV4_AT);
+		memcpy(header + IPV4_AT, ipv4, sizeof(ipv4));
+		ck_assert_int_eq(sender_family(service.client.dgram, header), AF_INET);
+	}
+	world_free(w);
+}
+END_TEST
+
+START_TEST(what_is_no_header_has_no_sender)
+{
+	struct service service;
+	struct world *w = service_start(&service);
+	uint8_t header[HEADER] = { 0 };
+
+	ck_assert_int_eq(sender_family(service.client.dgram, header), -ENODATA);
+	memset(header, 0xff, sizeof(header));
+	ck_assert_int_eq(sender_family(service.client.dgram, header), -ENODATA);
+	/* An IPv6 address may look like the beginning of an IPv4 header. */
+	header[0] = 0x60;
+	header[IPV4_AT] = 0x45;
+	ck_assert_int_eq(sender_family(service.client.dgram, header), AF_INET6);
+	world_free(w);
+}
+END_TEST
+
 TCase *peer_case(void)
 {
 	TCase *tc = tcase_create("peer");
@@ -464,7 +515,7 @@ TCase *peer_case(void)
 	tcase_add_checked_fixture(tc, place.start, place.stop);
 	tcase_set_timeout(tc, 60);
 	/* iWARP has no datagrams. */
-	if (place.is_iwarp)
+	if (!place_has(PLACE_DATAGRAMS))
 		return tc;
 	tcase_add_test(tc, a_service_is_found_and_answers);
 	tcase_add_test(tc, a_sender_becomes_a_peer_that_is_ready);
@@ -475,5 +526,7 @@ TCase *peer_case(void)
 	tcase_add_test(tc, an_endpoint_closes_its_peers_before_itself);
 	tcase_add_test(tc, a_request_that_does_not_fit_is_refused_and_stays);
 	tcase_add_test(tc, a_peer_wants_an_endpoint_and_an_address);
+	tcase_add_test(tc, the_sender_of_a_datagram_over_IPv4_is_found_behind_junk);
+	tcase_add_test(tc, what_is_no_header_has_no_sender);
 	return tc;
 }

@@ -3,6 +3,8 @@
 #include "conform/world.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SLAB = 4096, BUF = 1024, PER_SLAB = SLAB / BUF };
@@ -125,6 +127,131 @@ START_TEST(a_trimmed_pool_keeps_what_it_was_made_with)
 }
 END_TEST
 
+START_TEST(a_pointer_of_the_users_stays_on_a_buffer_until_it_is_given_back)
+{
+	struct world *w = world_new();
+	struct evrdma_pool *pool = small_slabs(w, PER_SLAB);
+	struct evrdma_buf *buf = evrdma_pool_get(pool), *same;
+	struct evrdma_buf *reference = evrdma_buf_new_reference(w, sizeof(*w), 0, NULL, NULL);
+
+	ck_assert_ptr_null(evrdma_buf_get_user(buf));
+	ck_assert_ptr_null(evrdma_buf_get_user(reference));
+	evrdma_buf_set_user(buf, w);
+	evrdma_buf_set_user(reference, pool);
+	evrdma_buf_ref(buf);
+	evrdma_buf_unref(buf);
+	ck_assert_ptr_eq(evrdma_buf_get_user(buf), w);
+	ck_assert_ptr_eq(evrdma_buf_get_user(reference), pool);
+	evrdma_buf_unref(buf);
+	same = evrdma_pool_get(pool);
+	ck_assert_ptr_eq(same, buf);
+	ck_assert_ptr_null(evrdma_buf_get_user(same));
+	evrdma_buf_unref(same);
+	evrdma_buf_unref(reference);
+	world_free(w);
+}
+END_TEST
+
+/* --- for debugging -------------------------------------------------------------------------- */
+
+struct told {
+	unsigned held, held_each, received, mine, written;
+};
+
+static void count_told(enum evrdma_log_level level, const char *text, void *arg)
+{
+	struct told *told = arg;
+	char mine[32];
+
+	snprintf(mine, sizeof(mine), "user pointer %p", arg);
+	if (strstr(text, "buffers of 4096 bytes are still held"))
+		told->held = (unsigned)strtoul(strstr(text, "and ") + 4, NULL, 10);
+	told->held_each += !!strstr(text, "still held: the buffer");
+	told->received += !!strstr(text, "to receive into");
+	told->mine += !!strstr(text, mine);
+	told->written += level == EVRDMA_LOG_ERROR && strstr(text, "written to after");
+}
+
+static void keep_it(struct side *side, const struct evrdma_recv *recv)
+{
+	side->world->tag = evrdma_buf_ref(recv->buf);
+}
+
+static bool something_kept(struct world *w)
+{
+	return w->tag;
+}
+
+START_TEST(a_base_that_closes_tells_the_log_whose_buffers_are_still_held)
+{
+	struct world *w = world_new();
+	struct told told = { 0 };
+	struct evrdma_buf *taken = evrdma_pool_get(w->pool), *received;
+
+	evrdma_buf_set_user(taken, &told);
+	w->on_recv = keep_it;
+	world_connect_pair(w);
+	side_send(w->client, 1, 16);
+	world_run_until(w, something_kept, 20000);
+	received = w->tag;
+	evrdma_set_log_cb(count_told, &told);
+	world_free(w);
+	evrdma_set_log_cb(NULL, NULL);
+	ck_assert_uint_eq(told.held, 2);
+	ck_assert_uint_eq(told.held_each, 2);
+	ck_assert_uint_eq(told.received, 1);
+	ck_assert_uint_eq(told.mine, 1);
+	evrdma_buf_unref(taken);
+	evrdma_buf_unref(received);
+}
+END_TEST
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+
+START_TEST(a_buffer_that_was_given_back_is_out_of_bounds)
+{
+	struct world *w = world_new();
+	struct evrdma_buf *buf = evrdma_pool_get(w->pool);
+	void *data = evrdma_buf_data(buf);
+
+	ck_assert(!__asan_region_is_poisoned(data, evrdma_buf_size(buf)));
+	evrdma_buf_unref(buf);
+	ck_assert(__asan_region_is_poisoned(data, 1));
+	world_free(w);
+}
+END_TEST
+#else
+START_TEST(who_writes_to_a_buffer_that_was_given_back_is_found)
+{
+	struct world *w = world_new();
+	struct told told = { 0 };
+	struct evrdma_pool_options options;
+	struct evrdma_pool *pool;
+	struct evrdma_buf *buf;
+	unsigned char *data;
+
+	evrdma_pool_options_init(&options);
+	options.flags = EVRDMA_POOL_OPT_POISON;
+	pool = evrdma_pool_new_with_options(w->base, BUF, &options);
+	evrdma_set_log_cb(count_told, &told);
+	buf = evrdma_pool_get(pool);
+	data = evrdma_buf_data(buf);
+	memset(data, 1, BUF);
+	evrdma_buf_unref(buf);
+	ck_assert_uint_eq(data[0], 0xdb);
+	ck_assert_uint_eq(data[BUF - 1], 0xdb);
+	evrdma_buf_unref(evrdma_pool_get(pool));
+	ck_assert_uint_eq(told.written, 0);
+	data[BUF - 1] = 0;
+	evrdma_buf_unref(evrdma_pool_get(pool));
+	evrdma_set_log_cb(NULL, NULL);
+	ck_assert_uint_eq(told.written, 1);
+	world_free(w);
+}
+END_TEST
+#endif
+
 static bool message_came(struct world *w)
 {
 	return w->server->received && w->client->sends_ok;
@@ -172,7 +299,7 @@ START_TEST(values_out_of_range_for_a_pool_are_refused)
 	REFUSED_POOL(w, alignment, 8192);
 	REFUSED_POOL(w, slab_bytes, 4095);
 	REFUSED_POOL(w, slab_bytes, ((size_t)1 << 30) + 1);
-	REFUSED_POOL(w, flags, 0x4);
+	REFUSED_POOL(w, flags, 0x8);
 	REFUSED_POOL(w, size, 1);
 	ck_assert_ptr_null(evrdma_pool_new_with_options(w->base, 0, NULL));
 	ck_assert_int_eq(errno, EINVAL);
@@ -191,6 +318,13 @@ TCase *pool_case(void)
 	tcase_add_test(tc, huge_pages_are_used_where_they_are);
 	tcase_add_test(tc, a_trimmed_pool_gives_back_the_slabs_that_are_free);
 	tcase_add_test(tc, a_trimmed_pool_keeps_what_it_was_made_with);
+	tcase_add_test(tc, a_pointer_of_the_users_stays_on_a_buffer_until_it_is_given_back);
+	tcase_add_test(tc, a_base_that_closes_tells_the_log_whose_buffers_are_still_held);
+#ifdef __SANITIZE_ADDRESS__
+	tcase_add_test(tc, a_buffer_that_was_given_back_is_out_of_bounds);
+#else
+	tcase_add_test(tc, who_writes_to_a_buffer_that_was_given_back_is_found);
+#endif
 	tcase_add_test(tc, trimming_ends_what_was_registered);
 	tcase_add_test(tc, values_out_of_range_for_a_pool_are_refused);
 	return tc;

@@ -2,6 +2,7 @@
 #include "conform/suite.h"
 #include "conform/world.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@ enum { PAIRS = 4 };
 struct removal {
 	unsigned lost; /* connections that were told ENODEV or saw their peer go */
 	bool listener_lost, listener_closed;
+	unsigned listens_again;
 	bool dgram_ready, dgram_lost, dgram_closed;
 	bool group_joined, group_lost, group_closed;
 	struct evrdma_dgram *dgram;
@@ -86,11 +88,16 @@ static void open_dgram(struct world *w, struct removal *r)
 	ck_assert_int_eq(evrdma_dgram_open(r->dgram, (struct sockaddr *)&src, NULL), 0);
 }
 
+static bool has_groups(void)
+{
+	return place_has(PLACE_DATAGRAMS | PLACE_GROUPS);
+}
+
 static bool all_there(struct world *w)
 {
 	struct removal *r = w->tag;
 
-	return w->established == 2 * PAIRS && (place.is_iwarp || r->group_joined);
+	return w->established == 2 * PAIRS && (!has_groups() || r->group_joined);
 }
 
 static bool all_told_and_closed(struct world *w)
@@ -98,7 +105,7 @@ static bool all_told_and_closed(struct world *w)
 	struct removal *r = w->tag;
 
 	return !w->live && r->lost == 2 * PAIRS && r->listener_lost && r->listener_closed &&
-		(place.is_iwarp || (r->dgram_lost && r->dgram_closed && r->group_closed));
+		(!has_groups() || (r->dgram_lost && r->dgram_closed && r->group_closed));
 }
 
 static bool device_is_removed(struct world *w)
@@ -116,7 +123,7 @@ static void set_up(struct world *w, struct removal *r)
 	evrdma_listener_set_event_cb(w->listener, on_listener_event);
 	for (i = 0; i < PAIRS; i++)
 		world_connect(w);
-	if (!place.is_iwarp)
+	if (has_groups())
 		open_dgram(w, r);
 	world_run_until(w, all_there, 20000);
 }
@@ -146,6 +153,111 @@ START_TEST(every_object_is_told_of_the_removal_of_its_device)
 		place.add_device();
 		use_again(w);
 	}
+	world_free(w);
+}
+END_TEST
+
+static void on_coming_back(struct evrdma_listener *listener, enum evrdma_listener_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	struct world *w = arg;
+	struct removal *r = w->tag;
+
+	ck_assert_int_eq(!error, event != EVRDMA_LISTENER_ERROR);
+	if (event == EVRDMA_LISTENER_ERROR)
+		ck_assert_int_eq(error->err, ENODEV);
+	r->listener_lost |= event == EVRDMA_LISTENER_ERROR;
+	r->listener_closed |= event == EVRDMA_LISTENER_CLOSED;
+	r->listens_again += event == EVRDMA_LISTENER_LISTENING;
+}
+
+static void accept_it(struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
+{
+	side_accept(world_side_new(arg, false), request);
+}
+
+static void listen_for_ever(struct world *w)
+{
+	struct evrdma_listener_options options;
+	struct sockaddr_in sin;
+
+	evrdma_listener_options_init(&options);
+	options.relisten_ms = 20;
+	world_address(&sin, place.ip, 0);
+	w->listener = evrdma_listener_new(
+		w->base, (struct sockaddr *)&sin, &options, accept_it, w);
+	ck_assert_ptr_nonnull(w->listener);
+	evrdma_listener_set_event_cb(w->listener, on_coming_back);
+}
+
+static bool listener_is_lost(struct world *w)
+{
+	return ((struct removal *)w->tag)->listener_lost && !w->live;
+}
+
+static bool listener_is_closed(struct world *w)
+{
+	return ((struct removal *)w->tag)->listener_closed;
+}
+
+static bool listens_again(struct world *w)
+{
+	return ((struct removal *)w->tag)->listens_again;
+}
+
+static bool first_pair_is_up(struct world *w)
+{
+	return w->established == 2;
+}
+
+static bool second_pair_is_up(struct world *w)
+{
+	return w->established == 4;
+}
+
+static void remove_under_listener(struct world *w, struct removal *r)
+{
+	w->tag = r;
+	w->on_event = on_event;
+	listen_for_ever(w);
+	world_connect(w);
+	world_run_until(w, first_pair_is_up, 20000);
+	place.remove_device();
+	world_run_until(w, listener_is_lost, 20000);
+	world_run_until(w, device_is_removed, 5000);
+}
+
+START_TEST(a_listener_comes_back_with_its_device_when_it_is_asked_to)
+{
+	struct removal r = { 0 };
+	struct world *w = world_new();
+	uint16_t port;
+
+	remove_under_listener(w, &r);
+	port = evrdma_listener_get_port(w->listener);
+	ck_assert_uint_eq(r.listens_again, 0);
+	ck_assert_ptr_null(evrdma_listener_get_cm_id(w->listener));
+	place.add_device();
+	world_run_until(w, listens_again, 20000);
+	ck_assert_uint_eq(evrdma_listener_get_port(w->listener), port);
+	world_connect(w);
+	world_run_until(w, second_pair_is_up, 20000);
+	ck_assert_uint_eq(r.listens_again, 1);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_listener_can_be_closed_while_its_device_is_away)
+{
+	struct removal r = { 0 };
+	struct world *w = world_new();
+
+	remove_under_listener(w, &r);
+	evrdma_listener_close(w->listener);
+	world_run_until(w, listener_is_closed, 20000);
+	place.add_device();
+	world_run_a_little(w);
+	ck_assert_uint_eq(r.listens_again, 0);
 	world_free(w);
 }
 END_TEST
@@ -200,7 +312,10 @@ TCase *removal_case(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, every_object_is_told_of_the_removal_of_its_device);
 	/* The stock CM never closes a device. */
-	if (place.own_core)
+	if (place.own_core) {
+		tcase_add_test(tc, a_listener_comes_back_with_its_device_when_it_is_asked_to);
+		tcase_add_test(tc, a_listener_can_be_closed_while_its_device_is_away);
 		tcase_add_test(tc, an_unused_device_can_leave_a_listening_process);
+	}
 	return tc;
 }

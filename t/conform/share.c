@@ -203,7 +203,8 @@ TCase *share_case(void)
 
 	tcase_add_checked_fixture(tc, place.start, place.stop);
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, connections_share_receive_buffers);
+	if (place_has(PLACE_SRQS))
+		tcase_add_test(tc, connections_share_receive_buffers);
 	tcase_add_test(tc, a_shared_queue_wants_a_pool_and_a_depth);
 	tcase_add_test(tc, a_key_is_worth_nothing_in_another_domain);
 	tcase_add_test(tc, a_key_is_good_for_all_without_a_domain);

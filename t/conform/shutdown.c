@@ -290,7 +290,7 @@ TCase *shutdown_case(void)
 	tcase_add_test(tc, a_base_that_is_shut_down_makes_no_objects_and_takes_calls);
 	tcase_add_test(tc, a_close_ends_the_wait_of_a_shutdown);
 	tcase_add_test(tc, a_shutdown_waits_for_a_connection_that_moved_here);
-	if (!place.is_iwarp)
+	if (place_has(PLACE_DATAGRAMS | PLACE_GROUPS))
 		tcase_add_test(tc, a_shutdown_waits_for_the_sends_of_an_endpoint);
 	return tc;
 }

@@ -319,7 +319,7 @@ TCase *stats_case(void)
 	tcase_add_test(tc, work_is_counted_by_its_kind);
 	tcase_add_test(tc, a_full_queue_and_its_end_are_counted);
 	tcase_add_test(tc, a_base_counts_its_connections_and_its_turns);
-	if (!place.is_iwarp)
+	if (place_has(PLACE_DATAGRAMS | PLACE_GROUPS))
 		tcase_add_test(tc, an_endpoint_counts_what_went_through_it);
 	tcase_add_test(tc, a_connection_that_fails_is_counted);
 	tcase_add_test(tc, a_program_of_another_age_gets_what_it_knows);

@@ -23,6 +23,8 @@ static TCase *(*const cases[])(void) = {
 	stats_case,
 	limits_case,
 	pool_case,
+	receive_case,
+	read_case,
 };
 
 int run_suite(const char *name, TCase *(*const more[])(void), size_t n)

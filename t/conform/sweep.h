@@ -40,7 +40,7 @@ struct run {
 	void (*after)(struct run *r); /* the same; NULL: nothing is left to do */
 
 	/* A listener and a connection to it: sweep_pair.c. */
-	const char *ip;					 /* FAKE_ROCE_IP */
+	const char *ip;					 /* sweep_ip() */
 	struct evrdma_base *listens, *serves, *connects; /* base */
 	struct evrdma_pool *pool;
 	struct evrdma_listener *listener;
@@ -52,6 +52,7 @@ struct run {
 	int (*connect)(struct run *r, struct evrdma_conn *conn);
 	void (*on_request)(struct run *r, struct evrdma_request *request);
 	void (*on_limited)(struct run *r);
+	bool (*on_listener)(struct run *r, enum evrdma_listener_event event); /* true: seen to */
 	void (*on_up)(struct run *r); /* both are */
 	void (*on_recv)(struct run *r, struct evrdma_conn *conn, const struct evrdma_recv *recv);
 	void (*on_answer)(struct run *r); /* in place of closing the client */
@@ -64,7 +65,12 @@ struct run {
 struct scenario {
 	const char *name;
 	void (*start)(struct run *r);
+	unsigned needs; /* enum fake_option, of the device */
 };
+
+/* What is tested, and where it is. */
+extern enum fake_kind sweep_kind;
+const char *sweep_ip(void);
 
 /* Each ends in one without a name. */
 extern const struct scenario sweep_alive[], sweep_base[], sweep_conn[], sweep_connect[],

@@ -268,10 +268,12 @@ static void shared_queue_runs_low(struct run *r)
 
 static void move_client(struct run *r)
 {
+	char text[EVRDMA_ADDR_TEXT_MAX];
 	size_t len;
 
 	if (!run_ok(r, evrdma_conn_migrate(r->client, r->listens)))
 		return;
+	evrdma_addr_text(evrdma_conn_get_peer_addr(r->client), text, sizeof(text));
 	if (evrdma_conn_get_base(r->client) != r->base || !evrdma_conn_get_cm_id(r->client) ||
 		evrdma_conn_get_local_addr(r->client)->sa_family != AF_INET ||
 		evrdma_conn_get_peer_addr(r->server)->sa_family != AF_INET ||
@@ -376,8 +378,8 @@ const struct scenario sweep_conn[] = {
 	{ "request is rejected", request_is_rejected },
 	{ "listener is disabled", listener_is_disabled },
 	{ "listener is full", listener_is_full },
-	{ "listener lends", listener_lends },
-	{ "shared queue runs low", shared_queue_runs_low },
+	{ "listener lends", listener_lends, FAKE_SRQS },
+	{ "shared queue runs low", shared_queue_runs_low, FAKE_SRQS },
 	{ "connection moves", connection_moves },
 	{ "buffers are the user's", buffers_are_the_users },
 	{ NULL, NULL },

@@ -19,14 +19,16 @@ static void free_names(struct run *r)
 	evdns_base_free(names, 0);
 }
 
-static void start_names(struct run *r, const char *hosts)
+/* The right one comes after these. */
+static void start_names(struct run *r, const char *wrong)
 {
 	char path[] = "/tmp/evrdma-hosts-XXXXXX";
 	int fd = mkstemp(path);
 
 	names = evdns_base_new(r->loop, 0);
 	r->after = free_names;
-	if (dprintf(fd, "%s", hosts) < 0 || evdns_base_load_hosts(names, path))
+	if (dprintf(fd, "%s%s somewhere\n", wrong, sweep_ip()) < 0 ||
+		evdns_base_load_hosts(names, path))
 		run_fail(r, EBADF);
 	close(fd);
 	unlink(path);
@@ -45,10 +47,10 @@ static void accept_from_any(struct run *r, struct evrdma_request *request)
 
 static void connects_by_name(struct run *r)
 {
-	struct sockaddr_in src = *(struct sockaddr_in *)run_address(FAKE_ROCE_IP, 0);
+	struct sockaddr_in src = *(struct sockaddr_in *)run_address(sweep_ip(), 0);
 
 	pair_init(r);
-	start_names(r, FAKE_ROCE_IP " somewhere\n");
+	start_names(r, "");
 	r->options.src = (struct sockaddr *)&src;
 	r->connect = connect_by_name;
 	r->on_request = accept_from_any;
@@ -59,10 +61,59 @@ static void connects_by_name(struct run *r)
 static void connects_to_several_in_turn(struct run *r)
 {
 	pair_init(r);
-	start_names(r, FAKE_NO_ROUTE_IP " somewhere\n" FAKE_NO_RDMA_IP " somewhere\n" FAKE_ROCE_IP
-					" somewhere\n");
+	start_names(r, FAKE_NO_ROUTE_IP " somewhere\n" FAKE_NO_RDMA_IP " somewhere\n");
 	r->connect = connect_by_name;
 	pair_start(r);
+}
+
+static void accept_into_pool(struct run *r, struct evrdma_request *request)
+{
+	r->options.srq = NULL;
+	r->options.recv_pool = r->pool;
+	pair_accept(r, request);
+}
+
+static void share_receives(struct run *r)
+{
+	struct evrdma_pool *pool = run_have(r, evrdma_pool_new(r->connects, SWEEP_LEN, 0));
+
+	if (pool)
+		r->options.srq = run_have(r, evrdma_srq_new(r->connects, pool, 8));
+	r->pool = run_have(r, evrdma_pool_new(r->base, SWEEP_LEN, 0));
+}
+
+/* The other side's may be of an address that was given up, unless all went through before. */
+static void end_with_the_client(
+	struct run *r, struct evrdma_conn *conn, const struct evrdma_error *error)
+{
+	run_note(r, error->err);
+	if (conn == r->client || r->through)
+		run_finish(r);
+}
+
+/*
+ * The one, and if that fails some that are not there: the device of the first, with its shared
+ * queue and that one's CQ, is let go of meanwhile. There is room for one queue in each CQ.
+ */
+static void goes_on_to_another_address_with_a_shared_queue(struct run *r)
+{
+	struct evrdma_base_options options;
+
+	pair_init(r);
+	evrdma_base_options_init(&options);
+	options.cq_entries = 8;
+	options.device_idle_ms = 0;
+	start_names(r, FAKE_ROCE_IP " somewhere\n192.0.2.77 somewhere\n192.0.2.78 somewhere\n"
+				    "192.0.2.79 somewhere\n");
+	r->connect = connect_by_name;
+	r->on_request = accept_into_pool;
+	r->on_error = end_with_the_client;
+	r->awaited = ETIMEDOUT;
+	r->connects = run_add_base(r, &options);
+	if (r->connects)
+		share_receives(r);
+	if (r->options.srq && r->pool)
+		pair_start(r);
 }
 
 /* --- rdma_getaddrinfo() ---------------------------------------------------------------------- */
@@ -74,7 +125,7 @@ static int connect_by_addrinfo(struct run *r, struct evrdma_conn *conn)
 	struct rdma_addrinfo *results;
 	int ret;
 
-	if (rdma_getaddrinfo(FAKE_ROCE_IP, "7471", &hints, &results))
+	if (rdma_getaddrinfo(sweep_ip(), "7471", &hints, &results))
 		return -errno;
 	ret = evrdma_conn_connect_addrinfo(conn, results);
 	rdma_freeaddrinfo(results);
@@ -90,10 +141,15 @@ static void connects_by_addrinfo(struct run *r)
 
 /* --- from where, and how --------------------------------------------------------------------- */
 
+static const char *device_name(void)
+{
+	return sweep_kind == FAKE_IWARP ? "fakeiw0" : "fake0";
+}
+
 static void connects_from_a_device(struct run *r)
 {
 	pair_init(r);
-	r->options.device = "fake0";
+	r->options.device = device_name();
 	r->options.port_num = 1;
 	pair_start(r);
 }
@@ -101,9 +157,9 @@ static void connects_from_a_device(struct run *r)
 static void connects_from_a_gid(struct run *r)
 {
 	pair_init(r);
-	r->options.device = "fake0";
+	r->options.device = device_name();
 	r->options.port_num = 1;
-	r->options.gid_index = 1; /* FAKE_ROCE_IP */
+	r->options.gid_index = fake_gid_of_ip(sweep_kind);
 	pair_start(r);
 }
 
@@ -114,8 +170,8 @@ static void connects_with_options(struct run *r)
 	r->options.ack_timeout = 14;
 	r->options.retry_count = 3;
 	r->options.rnr_retry_count = 3;
-	r->options.responder_resources = 2;
-	r->options.initiator_depth = 2;
+	r->options.responder_resources = 1;
+	r->options.initiator_depth = 1;
 	r->listening.ack_timeout = 15;
 	r->listening.backlog = 4;
 	pair_start(r);
@@ -148,9 +204,11 @@ static void nobody_answers(struct run *r)
 const struct scenario sweep_connect[] = {
 	{ "connects by name", connects_by_name },
 	{ "connects to several in turn", connects_to_several_in_turn },
+	{ "goes on to another address with a shared queue",
+		goes_on_to_another_address_with_a_shared_queue, .needs = FAKE_SRQS },
 	{ "connects by addrinfo", connects_by_addrinfo },
 	{ "connects from a device", connects_from_a_device },
-	{ "connects from a GID", connects_from_a_gid },
+	{ "connects from a GID", connects_from_a_gid, FAKE_IP_GIDS },
 	{ "connects with options", connects_with_options },
 	{ "nobody answers", nobody_answers },
 	{ NULL, NULL },

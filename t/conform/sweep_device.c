@@ -37,13 +37,13 @@ static void expect_port(evutil_socket_t fd, short what, void *arg)
 
 static void mend_port(evutil_socket_t fd, short what, void *arg)
 {
-	fake_async_port(FAKE_ROCE, IBV_EVENT_PORT_ACTIVE);
+	fake_async_port(sweep_kind, IBV_EVENT_PORT_ACTIVE);
 	run_after_ms(arg, 5, expect_port);
 }
 
 static void lose_port(struct run *r)
 {
-	fake_async_port(FAKE_ROCE, IBV_EVENT_PORT_ERR);
+	fake_async_port(sweep_kind, IBV_EVENT_PORT_ERR);
 	run_after_ms(r, 5, mend_port);
 }
 
@@ -125,17 +125,17 @@ static void put_in_again(evutil_socket_t fd, short what, void *arg)
 
 	if (r->finished)
 		return;
-	if (!fake_device_gone(FAKE_ROCE) || told[EVRDMA_DEVICE_REMOVED] != 1) {
+	if (!fake_device_gone(sweep_kind) || told[EVRDMA_DEVICE_REMOVED] != 1) {
 		run_fail(r, ETIMEDOUT);
 		return;
 	}
-	fake_device_add(FAKE_ROCE);
+	fake_device_add(sweep_kind);
 	start_again(r);
 }
 
 static void pull(struct run *r)
 {
-	fake_device_remove(FAKE_ROCE);
+	fake_device_remove(sweep_kind);
 	evrdma_listener_close(r->listener);
 	run_after_ms(r, WAIT_MS, put_in_again);
 }
@@ -152,8 +152,9 @@ static void close_removed(struct run *r, struct evrdma_conn *conn, const struct 
 /* It may be out: the run ended before. */
 static void leave_it_in(struct run *r)
 {
-	fake_device_remove(FAKE_ROCE);
-	fake_device_add(FAKE_ROCE);
+	fake_device_remove(sweep_kind);
+	rdma_free_devices(rdma_get_devices(NULL));
+	fake_device_add(sweep_kind);
 }
 
 static void device_is_pulled_and_put_in_again(struct run *r)
@@ -162,6 +163,61 @@ static void device_is_pulled_and_put_in_again(struct run *r)
 	r->after = leave_it_in;
 	r->on_up = pull;
 	r->on_error = close_removed;
+	r->awaited = ENODEV;
+	pair_start(r);
+}
+
+/* --- a listener that comes back with it ------------------------------------------------------- */
+
+/* While it is not back, what was told of its device is all there is to tell. */
+static void give_up(evutil_socket_t fd, short what, void *arg)
+{
+	struct run *r = arg;
+
+	if (!r->finished && !r->through)
+		run_fail(r, r->awaited ? r->awaited : ETIMEDOUT);
+}
+
+static void put_in_for_listener(evutil_socket_t fd, short what, void *arg)
+{
+	struct run *r = arg;
+
+	if (r->finished)
+		return;
+	if (!fake_device_gone(sweep_kind)) {
+		run_fail(r, ETIMEDOUT);
+		return;
+	}
+	fake_device_add(sweep_kind);
+	run_after_ms(r, 4 * WAIT_MS, give_up);
+}
+
+static void only_pull(struct run *r)
+{
+	fake_device_remove(sweep_kind);
+	run_after_ms(r, WAIT_MS, put_in_for_listener);
+}
+
+static bool connect_when_back(struct run *r, enum evrdma_listener_event event)
+{
+	if (event != EVRDMA_LISTENER_LISTENING)
+		return event == EVRDMA_LISTENER_ERROR && r->up == 2;
+	r->up = 0;
+	r->on_up = NULL;
+	r->on_error = NULL;
+	r->awaited = 0;
+	pair_connect(r);
+	return true;
+}
+
+static void listener_comes_back_with_its_device(struct run *r)
+{
+	init(r);
+	r->listening.relisten_ms = 5;
+	r->after = leave_it_in;
+	r->on_up = only_pull;
+	r->on_error = close_removed;
+	r->on_listener = connect_when_back;
 	r->awaited = ENODEV;
 	pair_start(r);
 }
@@ -181,7 +237,7 @@ static void expect_visit(evutil_socket_t fd, short what, void *arg)
 
 static void take_away(evutil_socket_t fd, short what, void *arg)
 {
-	fake_device_remove(FAKE_IWARP);
+	fake_device_remove(FAKE_IB);
 	run_after_ms(arg, WAIT_MS, expect_visit);
 }
 
@@ -197,7 +253,7 @@ static void device_comes_and_goes(struct run *r)
 	if (!base)
 		return;
 	evrdma_base_set_device_cb(base, on_device, r);
-	fake_device_add(FAKE_IWARP);
+	fake_device_add(FAKE_IB);
 	run_after_ms(r, WAIT_MS, take_away);
 }
 
@@ -205,7 +261,8 @@ static void device_comes_and_goes(struct run *r)
 
 static void take_iwarp_away(struct run *r)
 {
-	fake_device_remove(FAKE_IWARP);
+	if (sweep_kind != FAKE_IWARP)
+		fake_device_remove(FAKE_IWARP);
 }
 
 static void server_sends(struct run *r)
@@ -217,7 +274,8 @@ static void server_sends(struct run *r)
 static void server_speaks_first_on_iwarp(struct run *r)
 {
 	init(r);
-	fake_device_add(FAKE_IWARP);
+	if (sweep_kind != FAKE_IWARP)
+		fake_device_add(FAKE_IWARP);
 	r->ip = FAKE_IWARP_IP;
 	r->on_up = server_sends;
 	r->after = take_iwarp_away;
@@ -243,6 +301,7 @@ const struct scenario sweep_device[] = {
 	{ "queue pair breaks", queue_pair_breaks },
 	{ "program reads events", program_reads_events },
 	{ "device is pulled and put in again", device_is_pulled_and_put_in_again },
+	{ "listener comes back with its device", listener_comes_back_with_its_device },
 	{ "device comes and goes", device_comes_and_goes },
 	{ "server speaks first on iWARP", server_speaks_first_on_iwarp },
 	{ "connects on InfiniBand", connects_on_infiniband },

@@ -79,7 +79,7 @@ static struct evrdma_dgram *open_dgram(struct run *r, struct evrdma_srq *srq)
 	if (!dgram)
 		return NULL;
 	evrdma_dgram_setcb(dgram, on_recv, on_event, r);
-	run_ok(r, evrdma_dgram_open(dgram, run_address(FAKE_ROCE_IP, 0), NULL));
+	run_ok(r, evrdma_dgram_open(dgram, run_address(sweep_ip(), 0), NULL));
 	return dgram;
 }
 
@@ -236,7 +236,7 @@ static bool listen_for_datagrams(struct run *r)
 
 	evrdma_listener_options_init(&options);
 	options.port_space = RDMA_PS_UDP;
-	listener = run_made(r, evrdma_listener_new(r->base, run_address(FAKE_ROCE_IP, SWEEP_PORT),
+	listener = run_made(r, evrdma_listener_new(r->base, run_address(sweep_ip(), SWEEP_PORT),
 				       &options, on_request, r));
 	if (listener)
 		evrdma_listener_set_event_cb(listener, on_listener_event);
@@ -283,7 +283,7 @@ static void find_service(struct run *r, const char *ip)
 static void find_it(struct run *r)
 {
 	if (listen_for_datagrams(r))
-		find_service(r, FAKE_ROCE_IP);
+		find_service(r, sweep_ip());
 }
 
 /* To whoever asked: as an answer, and as to a peer. */
@@ -399,11 +399,11 @@ static void service_is_silent(struct run *r)
 }
 
 const struct scenario sweep_dgram[] = {
-	{ "groups are joined", groups_are_joined },
-	{ "join fails", join_fails },
-	{ "service answers", service_answers },
-	{ "service shares buffers", service_shares_buffers },
-	{ "service refuses", service_refuses },
-	{ "service is silent", service_is_silent },
+	{ "groups are joined", groups_are_joined, FAKE_GROUPS },
+	{ "join fails", join_fails, FAKE_GROUPS },
+	{ "service answers", service_answers, FAKE_DATAGRAMS },
+	{ "service shares buffers", service_shares_buffers, FAKE_DATAGRAMS | FAKE_SRQS },
+	{ "service refuses", service_refuses, FAKE_DATAGRAMS },
+	{ "service is silent", service_is_silent, FAKE_DATAGRAMS },
 	{ NULL, NULL },
 };

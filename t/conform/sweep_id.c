@@ -124,7 +124,7 @@ static void on_event(struct evrdma_id *id, const struct rdma_cm_event *event, vo
 
 static void resolve(struct run *r)
 {
-	begun(r, evrdma_id_resolve_addr(t.client, NULL, run_address(FAKE_ROCE_IP, SWEEP_PORT),
+	begun(r, evrdma_id_resolve_addr(t.client, NULL, run_address(sweep_ip(), SWEEP_PORT),
 			 TIMEOUT_MS, on_addr, r));
 }
 
@@ -132,7 +132,7 @@ static bool listen_by_id(struct run *r)
 {
 	t.listener = new_id(r, RDMA_PS_TCP);
 	return t.listener &&
-	       run_ok(r, evrdma_id_bind(t.listener, run_address(FAKE_ROCE_IP, SWEEP_PORT))) &&
+	       run_ok(r, evrdma_id_bind(t.listener, run_address(sweep_ip(), SWEEP_PORT))) &&
 	       run_ok(r, evrdma_id_listen(t.listener, 8));
 }
 
@@ -205,10 +205,10 @@ static void id_refuses(struct run *r)
 	t.listener = run_made(r, evrdma_id_new(r->base, RDMA_PS_TCP, refuse_child, r));
 	t.client = r->finished ? NULL : new_id(r, RDMA_PS_TCP);
 	if (!t.client ||
-		!run_ok(r, evrdma_id_bind(t.listener, run_address(FAKE_ROCE_IP, SWEEP_PORT))) ||
+		!run_ok(r, evrdma_id_bind(t.listener, run_address(sweep_ip(), SWEEP_PORT))) ||
 		!run_ok(r, evrdma_id_listen(t.listener, 8)))
 		return;
-	begun(r, evrdma_id_resolve_addr(t.client, NULL, run_address(FAKE_ROCE_IP, SWEEP_PORT),
+	begun(r, evrdma_id_resolve_addr(t.client, NULL, run_address(sweep_ip(), SWEEP_PORT),
 			 TIMEOUT_MS, resolve_and_be_refused, r));
 }
 
@@ -228,7 +228,7 @@ static void on_joined(struct evrdma_id *id, const struct evrdma_error *error,
 static void id_joins(struct run *r)
 {
 	t.client = new_id(r, RDMA_PS_UDP);
-	if (t.client && run_ok(r, evrdma_id_bind(t.client, run_address(FAKE_ROCE_IP, 0))) &&
+	if (t.client && run_ok(r, evrdma_id_bind(t.client, run_address(sweep_ip(), 0))) &&
 		make_qp(r, t.client))
 		begun(r, evrdma_id_join(t.client, run_address("239.1.2.3", 0), 0, on_joined, r));
 }
@@ -272,7 +272,7 @@ static void on_channel_base_closed(struct evrdma_base *base, void *arg)
 
 static void resolve_foreign(struct run *r)
 {
-	struct sockaddr *addr = run_address(FAKE_ROCE_IP, SWEEP_PORT);
+	struct sockaddr *addr = run_address(sweep_ip(), SWEEP_PORT);
 
 	if (run_ok(r, cm_result(rdma_create_id(t.channel, &foreign, NULL, RDMA_PS_TCP))))
 		run_ok(r, cm_result(rdma_resolve_addr(foreign, NULL, addr, TIMEOUT_MS)));
@@ -287,7 +287,6 @@ static void channel_is_the_callers(struct run *r)
 	r->after = destroy_channel;
 	if (!t.channel)
 		return;
-	/* On one that blocks, an id that found its device keeps that open when it is destroyed. */
 	run_ok(r, cm_result(fcntl(t.channel->fd, F_SETFL, O_NONBLOCK)));
 	base = run_have(r, evrdma_base_new_with_channel(r->loop, t.channel, NULL));
 	if (!base)
@@ -300,7 +299,7 @@ static void channel_is_the_callers(struct run *r)
 const struct scenario sweep_id[] = {
 	{ "ids connect", ids_connect },
 	{ "id refuses", id_refuses },
-	{ "id joins", id_joins },
+	{ "id joins", id_joins, FAKE_GROUPS },
 	{ "channel is the caller's", channel_is_the_callers },
 	{ NULL, NULL },
 };

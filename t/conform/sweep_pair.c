@@ -151,6 +151,8 @@ static void on_listener_event(struct evrdma_listener *listener, enum evrdma_list
 {
 	struct run *r = arg;
 
+	if (!r->finished && r->on_listener && r->on_listener(r, event))
+		return;
 	if (event == EVRDMA_LISTENER_ERROR) {
 		run_fail(r, error->err);
 	} else if (event == EVRDMA_LISTENER_CLOSED) {
@@ -163,7 +165,7 @@ static void on_listener_event(struct evrdma_listener *listener, enum evrdma_list
 
 void pair_init(struct run *r)
 {
-	r->ip = FAKE_ROCE_IP;
+	r->ip = sweep_ip();
 	r->listens = r->serves = r->connects = r->base;
 	evrdma_conn_options_init(&r->options);
 	r->options.recv_depth = r->options.send_depth = 4;

@@ -22,7 +22,10 @@ static bool expose(struct run *r, struct evrdma_remote *remote)
 	struct evrdma_buf *buf = run_hold(
 		r, run_made(r, evrdma_buf_new_reference(memory, MEMORY, all, on_cleanup, r)));
 
-	return buf && run_ok(r, evrdma_conn_expose(r->server, buf, remote));
+	if (!buf || !run_ok(r, evrdma_conn_expose(r->server, buf, remote)))
+		return false;
+	evrdma_buf_set_user(buf, remote);
+	return evrdma_buf_get_user(buf) == remote;
 }
 
 static void submit(struct run *r, const struct evrdma_work *work)
@@ -60,11 +63,15 @@ static void submit_all(struct run *r)
 		.flags = EVRDMA_WORK_OPT_FENCE,
 		.inline_data = "all",
 		.inline_len = 4 };
+	unsigned char packed[EVRDMA_REMOTE_PACKED_BYTES];
 	struct evrdma_remote remote;
 	struct evrdma_buf *buf;
 
 	if (!expose(r, &remote))
 		return;
+	evrdma_remote_pack(&remote, packed);
+	evrdma_remote_unpack(&remote, packed);
+	remote = evrdma_remote_at(&remote, 0);
 	buf = run_have(r, evrdma_pool_get(r->pool));
 	if (!buf)
 		return;
@@ -82,7 +89,8 @@ static void hear_all(struct run *r, struct evrdma_conn *conn, const struct evrdm
 	if (recv->has_imm)
 		r->up += recv->imm == 7 && recv->written == 8;
 	else
-		r->through = r->up == 3 && !strcmp(recv->data, "all") && memory[0] == 5;
+		r->through = r->up == 3 && !strcmp(recv->data, "all") && memory[0] == 5 &&
+			     evrdma_conn_get_initiator_depth(r->client) == 1;
 	if (r->through)
 		evrdma_conn_close(r->client);
 }
@@ -198,6 +206,11 @@ static void accept_with_pool(struct run *r, struct evrdma_request *request)
 	pair_accept(r, request);
 }
 
+static void on_starved(struct evrdma_pool *pool, int err, void *arg)
+{
+	run_note(arg, err);
+}
+
 static void memory_is_limited(struct run *r)
 {
 	struct evrdma_pool_options pool_options;
@@ -214,14 +227,82 @@ static void memory_is_limited(struct run *r)
 	if (r->connects)
 		r->options.recv_pool = run_have(
 			r, evrdma_pool_new_with_options(r->connects, SWEEP_LEN, &pool_options));
-	if (r->options.recv_pool)
-		pair_start(r);
+	if (!r->options.recv_pool)
+		return;
+	evrdma_pool_set_starved_cb(r->options.recv_pool, on_starved, r);
+	pair_start(r);
+}
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+/* Until all that was sent waits; then it is told. */
+static void look_what_waits(evutil_socket_t fd, short what, void *arg)
+{
+	struct run *r = arg;
+	struct evrdma_traffic_stats stats;
+
+	if (r->finished || !r->server)
+		return;
+	evrdma_conn_get_stats(r->server, &stats);
+	if (stats.receives_waiting < 2)
+		run_after_ms(r, 1, look_what_waits);
+	else
+		run_ok(r, evrdma_conn_enable(r->server));
+}
+
+static void send_unread(struct run *r)
+{
+	if (!run_ok(r, evrdma_conn_disable(r->server)))
+		return;
+	pair_send(r, r->client);
+	pair_send(r, r->client);
+	run_after_ms(r, 1, look_what_waits);
+}
+
+static void hear_two(struct run *r, struct evrdma_conn *conn, const struct evrdma_recv *recv)
+{
+	if (recv->err || r->finished || conn != r->server)
+		return;
+	if (++r->up < 4)
+		return;
+	r->through = true;
+	evrdma_conn_close(conn);
+}
+
+static void reading_is_disabled(struct run *r)
+{
+	pair_init(r);
+	r->on_up = send_unread;
+	r->on_recv = hear_two;
+	pair_start(r);
+}
+
+/* There what waits has no bound. */
+static void reading_is_disabled_on_a_shared_queue(struct run *r)
+{
+	struct evrdma_pool *pool;
+	struct evrdma_srq *srq;
+
+	pair_init(r);
+	pool = run_have(r, evrdma_pool_new(r->base, SWEEP_LEN, 8));
+	srq = pool ? run_have(r, evrdma_srq_new(r->base, pool, 4)) : NULL;
+	if (!srq)
+		return;
+	r->options.recv_pool = NULL;
+	r->options.srq = srq;
+	r->on_up = send_unread;
+	r->on_recv = hear_two;
+	pair_start(r);
+	evrdma_srq_free(srq);
 }
 
 const struct scenario sweep_work[] = {
-	{ "work of every kind", work_of_every_kind },
+	{ "work of every kind", work_of_every_kind, FAKE_ATOMICS | FAKE_IMMEDIATES },
 	{ "queue is full", queue_is_full },
 	{ "pool is trimmed", pool_is_trimmed },
 	{ "memory is limited", memory_is_limited },
+	{ "reading is disabled", reading_is_disabled },
+	{ "reading is disabled on a shared queue", reading_is_disabled_on_a_shared_queue,
+		FAKE_SRQS },
 	{ NULL, NULL },
 };

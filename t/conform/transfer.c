@@ -3,6 +3,7 @@
 #include "conform/world.h"
 
 #include <errno.h>
+#include <infiniband/verbs.h>
 #include <string.h>
 
 enum { MESSAGES = 200, WINDOW = 8, BUF = 4096, DEPTH = 8, HELD = 6 };
@@ -11,6 +12,7 @@ struct flow {
 	unsigned sent, checked;
 	unsigned writable, space_when_writable;
 	unsigned cancelled, failed;
+	int recv_err, recv_wc, send_err, send_wc;
 	struct evrdma_buf *held[MESSAGES];
 	unsigned held_count;
 	struct evrdma_pool *recv_pool;
@@ -255,6 +257,8 @@ static void count_cancelled(struct side *side, const struct evrdma_recv *recv)
 
 	flow->cancelled += recv->err == ECANCELED;
 	flow->failed += recv->err && recv->err != ECANCELED;
+	flow->recv_err = recv->err;
+	flow->recv_wc = recv->wc_status;
 	if (!recv->err)
 		check_bytes(1, recv->data, recv->len);
 }
@@ -353,6 +357,27 @@ static void accept_with_small_buffer(struct world *w, struct evrdma_request *req
 	ck_assert_int_eq(evrdma_conn_accept(side->conn, request), 0);
 }
 
+static void keep_send_error(struct side *side, const struct evrdma_error *error)
+{
+	struct flow *flow = side->world->tag;
+
+	flow->send_err = error ? error->err : 0;
+	flow->send_wc = error ? error->wc_status : 0;
+}
+
+/* rxe does not say what is wrong; but the text of the error then does. */
+static bool is_too_long(int err, int wc_status, enum ibv_wc_status vague)
+{
+	const struct evrdma_error error = { .err = err, .step = EVRDMA_STEP_TRANSFER,
+		.cm_event = -1, .wc_status = wc_status };
+	char text[EVRDMA_ERROR_TEXT_MAX];
+
+	if (err == EMSGSIZE)
+		return true;
+	return err == EIO && wc_status == (int)vague &&
+		strstr(evrdma_error_text(&error, text, sizeof(text)), "larger than its buffer");
+}
+
 START_TEST(a_message_larger_than_its_buffer_ends_both_sides)
 {
 	struct flow flow = { 0 };
@@ -361,11 +386,17 @@ START_TEST(a_message_larger_than_its_buffer_ends_both_sides)
 	set_own_receives(w, &flow);
 	flow.recv_pool = evrdma_pool_new(w->base, 64, 0);
 	w->on_request = accept_with_small_buffer;
+	w->on_sent = keep_send_error;
 	world_connect_pair(w);
 	side_send(w->client, 1, 65);
 	world_run_until(w, world_none_live, 20000);
 	ck_assert_uint_eq(w->closed, 2);
 	ck_assert_uint_eq(flow.cancelled + flow.failed, 1);
+	ck_assert_msg(is_too_long(flow.recv_err, flow.recv_wc, IBV_WC_LOC_QP_OP_ERR), "%d, wc %d",
+		flow.recv_err, flow.recv_wc);
+	if (!place.is_iwarp)
+		ck_assert_msg(is_too_long(flow.send_err, flow.send_wc, IBV_WC_REM_OP_ERR),
+			"%d, wc %d", flow.send_err, flow.send_wc);
 	world_free(w);
 }
 END_TEST

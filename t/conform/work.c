@@ -61,11 +61,10 @@ static void fill(unsigned char *to, size_t len, unsigned char first)
 		to[i] = (unsigned char)(first + i * 7 + (i >> 8));
 }
 
-static struct world *far_start(struct far *far)
+static struct world *far_start_in(struct world *w, struct far *far)
 {
 	const unsigned all = EVRDMA_BUF_OPT_REMOTE_READ | EVRDMA_BUF_OPT_REMOTE_WRITE |
 			     EVRDMA_BUF_OPT_REMOTE_ATOMIC;
-	struct world *w = world_new();
 
 	*far = (struct far){ 0 };
 	w->tag = far;
@@ -80,6 +79,11 @@ static struct world *far_start(struct far *far)
 	ck_assert_int_eq(evrdma_conn_expose(w->server->conn, far->exposed, &far->remote), 0);
 	far->local = evrdma_pool_get(w->pool);
 	return w;
+}
+
+static struct world *far_start(struct far *far)
+{
+	return far_start_in(world_new(), far);
 }
 
 static void far_end(struct world *w, struct far *far)
@@ -171,7 +175,7 @@ START_TEST(a_write_with_immediate_data_tells_the_peer_how_much_was_written)
 		.imm = 0x01020304,
 		.remote = far_at(&far, 0) };
 
-	if (place.is_iwarp) {
+	if (!place_has(PLACE_IMMEDIATES)) {
 		ck_assert_int_eq(submit(w, &work), -EOPNOTSUPP);
 	} else {
 		fill(evrdma_buf_data(far.local), 4000, 9);
@@ -207,7 +211,7 @@ START_TEST(atomics_change_the_peer_and_give_what_was_there)
 		.remote = far_at(&far, 8),
 		.compare_add = 5 };
 
-	if (place.is_iwarp) {
+	if (!place_has(PLACE_ATOMICS)) {
 		ck_assert_int_eq(submit(w, &work), -EOPNOTSUPP);
 		far_end(w, &far);
 		return;
@@ -252,6 +256,216 @@ START_TEST(what_follows_a_fence_sees_what_was_read)
 }
 END_TEST
 
+/* --- reads with sends behind them ----------------------------------------------------------- */
+
+enum { READS = 10000, READ_LEN = MEMORY / 32, READS_MOST = 32 };
+
+/* Each slot reads its own part of the memory, which the test changes for the next time. */
+struct slot {
+	struct reading *reading;
+	struct evrdma_buf *buf;
+	unsigned char *from;
+	unsigned number;
+};
+
+struct reading {
+	struct far far;
+	struct world *w;
+	unsigned started, checked, messages;
+	struct slot slots[READS_MOST];
+};
+
+static void take_message(struct side *side, const struct evrdma_recv *recv)
+{
+	struct reading *reading = side->world->tag;
+
+	reading->messages += !recv->err;
+}
+
+static void start_read(struct slot *slot);
+
+/* Only now may the data be looked at, and it must be there. */
+static void check_read(struct evrdma_conn *conn, const struct evrdma_error *error, void *arg)
+{
+	struct slot *slot = arg;
+
+	ck_assert_msg(!error, "read %u failed: %d", slot->number, error ? error->err : 0);
+	if (memcmp(evrdma_buf_data(slot->buf), slot->from, READ_LEN) != 0)
+		ck_abort_msg("read %u is done without its data", slot->number);
+	slot->reading->checked++;
+	start_read(slot);
+}
+
+static void start_read(struct slot *slot)
+{
+	struct reading *reading = slot->reading;
+	const struct evrdma_seg seg = { slot->buf, 0, READ_LEN };
+	const struct evrdma_work read = { .op = EVRDMA_OP_READ,
+		.segs = &seg,
+		.seg_count = 1,
+		.remote = far_at(&reading->far, (size_t)(slot->from - reading->far.memory)) };
+	const struct evrdma_work message = {
+		.op = EVRDMA_OP_SEND, .inline_data = "behind", .inline_len = 7
+	};
+	struct evrdma_conn *conn = reading->w->client->conn;
+
+	if (reading->started == READS)
+		return;
+	slot->number = reading->started++;
+	fill(slot->from, READ_LEN, (unsigned char)(slot->number * 31 + 1));
+	memset(evrdma_buf_data(slot->buf), 0, READ_LEN);
+	ck_assert_int_eq(evrdma_conn_submit(conn, &read, check_read, slot), 0);
+	ck_assert_int_eq(evrdma_conn_submit(conn, &message, NULL, NULL), 0);
+}
+
+static bool all_read(struct world *w)
+{
+	struct reading *reading = w->tag;
+
+	return reading->checked == READS && reading->messages == READS;
+}
+
+static void start_reading(struct reading *reading, unsigned depth)
+{
+	unsigned i;
+
+	for (i = 0; i < depth; i++) {
+		struct slot *slot = &reading->slots[i];
+
+		slot->reading = reading;
+		slot->buf = evrdma_pool_get(reading->w->pool);
+		slot->from = reading->far.memory + (size_t)i * READ_LEN;
+		start_read(slot);
+	}
+}
+
+static uint8_t as_deep(unsigned depth)
+{
+	return (uint8_t)(depth < place.most_reads ? depth : place.most_reads);
+}
+
+static void read_with_sends_behind(unsigned depth)
+{
+	struct reading reading = { 0 };
+	struct world *w = world_new();
+	unsigned i;
+
+	w->options.initiator_depth = w->options.responder_resources = (uint8_t)depth;
+	w->options.send_depth = w->options.recv_depth = 4 * (depth > 8 ? depth : 8);
+	reading.w = far_start_in(w, &reading.far);
+	w->tag = &reading;
+	w->on_recv = take_message;
+	start_reading(&reading, depth);
+	world_run_until(w, all_read, 60000);
+	for (i = 0; i < depth; i++)
+		evrdma_buf_unref(reading.slots[i].buf);
+	far_end(w, &reading.far);
+}
+
+START_TEST(a_read_is_done_when_its_data_is_there)
+{
+	static const unsigned depths[] = { 1, 8, READS_MOST };
+
+	read_with_sends_behind(as_deep(depths[_i]));
+}
+END_TEST
+
+/* --- reads that were not agreed on ---------------------------------------------------------- */
+
+static void accept_without_resources(struct world *w, struct evrdma_request *request)
+{
+	w->options.responder_resources = 0;
+	side_accept(world_side_new(w, false), request);
+	w->options.responder_resources = 1;
+}
+
+static void accept_without_depth(struct world *w, struct evrdma_request *request)
+{
+	w->options.initiator_depth = 0;
+	side_accept(world_side_new(w, false), request);
+	w->options.initiator_depth = 1;
+}
+
+static void accept_with_all(struct world *w, struct evrdma_request *request)
+{
+	w->options.initiator_depth = w->options.responder_resources = 1;
+	side_accept(world_side_new(w, false), request);
+}
+
+/* Each case takes one of the four halves away that two readers need. */
+static const struct {
+	uint8_t client_depth, client_resources;
+	void (*accept)(struct world *w, struct evrdma_request *request);
+	bool client_reads; /* of the server, or the other way round */
+	bool by_peer;      /* lowered on the way: not all iWARP devices do that */
+} halves[] = {
+	{ 0, 1, accept_with_all, true, false },
+	{ 1, 1, accept_without_resources, true, true },
+	{ 1, 0, accept_with_all, false, false },
+	{ 1, 1, accept_without_depth, false, false },
+};
+
+static int submit_op(struct side *side, enum evrdma_op op, struct far *far)
+{
+	const struct evrdma_seg seg = { far->local, 0, 8 };
+	const struct evrdma_work work = {
+		.op = op, .segs = &seg, .seg_count = 1, .remote = far_at(far, 0)
+	};
+
+	return evrdma_conn_submit(side->conn, &work, count_done, far);
+}
+
+/* It is refused, or it is done: none is taken that would never end. */
+START_TEST(a_read_that_was_not_agreed_on_is_refused)
+{
+	struct world *w = world_new();
+	struct far far;
+	struct side *reader;
+
+	w->options.initiator_depth = halves[_i].client_depth;
+	w->options.responder_resources = halves[_i].client_resources;
+	w->on_request = halves[_i].accept;
+	far_start_in(w, &far);
+	reader = halves[_i].client_reads ? w->client : w->server;
+	if (halves[_i].by_peer && evrdma_conn_get_initiator_depth(reader->conn)) {
+		ck_assert(place.is_iwarp);
+		ck_assert_int_eq(submit_op(reader, EVRDMA_OP_READ, &far), 0);
+	} else {
+		ck_assert_uint_eq(evrdma_conn_get_initiator_depth(reader->conn), 0);
+		ck_assert_int_eq(submit_op(reader, EVRDMA_OP_READ, &far), -EOPNOTSUPP);
+		ck_assert_int_eq(submit_op(reader, EVRDMA_OP_FETCH_ADD, &far), -EOPNOTSUPP);
+		ck_assert_int_eq(submit_op(reader, EVRDMA_OP_COMPARE_SWAP, &far), -EOPNOTSUPP);
+		ck_assert_int_eq(submit_op(reader, EVRDMA_OP_SEND, &far), 0);
+	}
+	wait_done(w, 1);
+	ck_assert_uint_eq(far.failed, 0);
+	far_end(w, &far);
+}
+END_TEST
+
+static void accept_two(struct world *w, struct evrdma_request *request)
+{
+	w->options.initiator_depth = w->options.responder_resources = as_deep(2);
+	side_accept(world_side_new(w, false), request);
+}
+
+START_TEST(the_depth_that_was_agreed_on_is_known)
+{
+	struct world *w = world_new();
+	struct side *fresh = world_side_new(w, true);
+
+	ck_assert_uint_eq(evrdma_conn_get_initiator_depth(fresh->conn), 0);
+	w->options.initiator_depth = w->options.responder_resources = as_deep(4);
+	w->on_request = accept_two;
+	world_connect_pair(w);
+	if (!place.is_iwarp)
+		ck_assert_uint_eq(
+			evrdma_conn_get_initiator_depth(w->client->conn), as_deep(2));
+	ck_assert_uint_eq(evrdma_conn_get_initiator_depth(w->server->conn), as_deep(2));
+	world_free(w);
+}
+END_TEST
+
 START_TEST(a_key_opens_no_more_than_its_memory)
 {
 	struct far far;
@@ -265,6 +479,37 @@ START_TEST(a_key_opens_no_more_than_its_memory)
 	ck_assert_int_eq(submit(w, &work), 0);
 	world_run_until(w, world_none_live, 20000);
 	ck_assert_uint_eq(far.memory[MEMORY - 50], 0);
+	far_end(w, &far);
+}
+END_TEST
+
+/* On iWARP what is read into has to be open for writing; not to those who may read it. */
+START_TEST(what_was_read_into_is_open_to_nobody_for_writing)
+{
+	struct far far;
+	struct world *w = far_start(&far);
+	static unsigned char own[64];
+	struct evrdma_buf *buf =
+		evrdma_buf_new_reference(own, sizeof(own), EVRDMA_BUF_OPT_REMOTE_READ, NULL, NULL);
+	const struct evrdma_seg in = { buf, 0, 32 };
+	struct evrdma_work work = {
+		.op = EVRDMA_OP_READ, .segs = &in, .seg_count = 1, .remote = far_at(&far, 0)
+	};
+
+	memset(own, 0, sizeof(own));
+	fill(far.memory, 32, 7);
+	ck_assert_int_eq(submit(w, &work), 0);
+	wait_done(w, 1);
+	ck_assert_uint_eq(far.failed, 0);
+	ck_assert_mem_eq(own, far.memory, 32);
+	work = (struct evrdma_work){
+		.op = EVRDMA_OP_WRITE, .inline_data = "in", .inline_len = 2
+	};
+	ck_assert_int_eq(evrdma_conn_expose(w->client->conn, buf, &work.remote), 0);
+	ck_assert_int_eq(evrdma_conn_submit(w->server->conn, &work, count_done, &far), 0);
+	world_run_until(w, world_none_live, 20000);
+	ck_assert_mem_eq(own, far.memory, 32);
+	evrdma_buf_unref(buf);
 	far_end(w, &far);
 }
 END_TEST
@@ -285,6 +530,56 @@ START_TEST(only_what_was_made_for_peers_is_exposed)
 	ck_assert(!evrdma_buf_new_reference(own, 0, 0, NULL, NULL) && errno == EINVAL);
 	ck_assert(!evrdma_buf_new_reference(own, 1, 0x8000, NULL, NULL) && errno == EINVAL);
 	evrdma_buf_unref(buf);
+	far_end(w, &far);
+}
+END_TEST
+
+static struct evrdma_pool *pool_for_peers(struct world *w, unsigned buf_flags)
+{
+	struct evrdma_pool_options options;
+
+	evrdma_pool_options_init(&options);
+	options.buf_flags = buf_flags;
+	return evrdma_pool_new_with_options(w->base, 256, &options);
+}
+
+/* Through what is sent for it, packed, and at an offset. */
+static int write_into(struct world *w, struct evrdma_buf *buf)
+{
+	unsigned char packed[EVRDMA_REMOTE_PACKED_BYTES];
+	struct far *far = w->tag;
+	const unsigned before = far->done;
+	struct evrdma_remote remote;
+	struct evrdma_work work = {
+		.op = EVRDMA_OP_WRITE, .inline_data = "pooled", .inline_len = 6
+	};
+
+	ck_assert_int_eq(evrdma_conn_expose(w->server->conn, buf, &remote), 0);
+	evrdma_remote_pack(&remote, packed);
+	evrdma_remote_unpack(&work.remote, packed);
+	work.remote = evrdma_remote_at(&work.remote, 250);
+	ck_assert_int_eq(submit(w, &work), 0);
+	wait_done(w, before + 1);
+	return far->error;
+}
+
+START_TEST(a_pool_whose_buffers_may_be_exposed_says_what_for)
+{
+	struct far far;
+	struct world *w = far_start(&far);
+	struct evrdma_pool *written = pool_for_peers(w, EVRDMA_BUF_OPT_REMOTE_WRITE);
+	struct evrdma_pool *only_read = pool_for_peers(w, EVRDMA_BUF_OPT_REMOTE_READ);
+	struct evrdma_buf *buf = evrdma_pool_get(written), *other = evrdma_pool_get(only_read);
+
+	ck_assert(!pool_for_peers(w, 8) && errno == EINVAL);
+	memset(evrdma_buf_data(buf), 0, 256);
+	memset(evrdma_buf_data(other), 0, 256);
+	ck_assert_int_eq(write_into(w, buf), 0);
+	ck_assert_mem_eq((char *)evrdma_buf_data(buf) + 250, "pooled", 6);
+	write_into(w, other);
+	ck_assert_int_eq(((char *)evrdma_buf_data(other))[250], 0);
+	evrdma_buf_unref(buf);
+	evrdma_buf_unref(other);
 	far_end(w, &far);
 }
 END_TEST
@@ -319,7 +614,7 @@ START_TEST(a_vector_arrives_as_one_message_with_its_immediate_data)
 	const struct evrdma_seg segs[SEGS] = { { far.local, 50, 5 }, { far.local, 0, 50 },
 		{ far.local, 200, 20 } };
 	const struct evrdma_work work = { .op = EVRDMA_OP_SEND,
-		.flags = place.is_iwarp ? 0 : EVRDMA_WORK_OPT_IMM,
+		.flags = place_has(PLACE_IMMEDIATES) ? EVRDMA_WORK_OPT_IMM : 0,
 		.segs = segs,
 		.seg_count = SEGS,
 		.imm = 77 };
@@ -328,8 +623,8 @@ START_TEST(a_vector_arrives_as_one_message_with_its_immediate_data)
 	ck_assert_int_eq(submit(w, &work), 0);
 	wait_received(w, 1);
 	ck_assert_uint_eq(far.got.len, 75);
-	ck_assert_int_eq(far.got.has_imm, !place.is_iwarp);
-	ck_assert_uint_eq(far.got.imm, place.is_iwarp ? 0 : 77);
+	ck_assert_int_eq(far.got.has_imm, place_has(PLACE_IMMEDIATES));
+	ck_assert_uint_eq(far.got.imm, place_has(PLACE_IMMEDIATES) ? 77 : 0);
 	ck_assert_mem_eq(far.message, local + 50, 5);
 	ck_assert_mem_eq(far.message + 5, local, 50);
 	ck_assert_mem_eq(far.message + 55, local + 200, 20);
@@ -481,6 +776,41 @@ START_TEST(what_waits_is_cancelled_with_the_connection)
 }
 END_TEST
 
+/* --- where it is, as bytes -------------------------------------------------------------------- */
+
+START_TEST(a_remote_address_has_the_same_bytes_everywhere)
+{
+	static const struct {
+		struct evrdma_remote remote;
+		unsigned char packed[EVRDMA_REMOTE_PACKED_BYTES];
+	} table[] = {
+		{ { 0, 0 }, { 0 } },
+		{ { 1, 2 }, { 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2 } },
+		{ { 0x0102030405060708, 0x090a0b0c }, { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 } },
+		{ { 0x8000000000000000, 0x80000000 }, { 128, 0, 0, 0, 0, 0, 0, 0, 128 } },
+		{ { UINT64_MAX, UINT32_MAX },
+			{ 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255 } },
+	};
+	unsigned char unaligned[EVRDMA_REMOTE_PACKED_BYTES + 2];
+	struct evrdma_remote back;
+	size_t i;
+
+	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		memset(unaligned, 0x5a, sizeof(unaligned));
+		evrdma_remote_pack(&table[i].remote, unaligned + 1);
+		ck_assert_mem_eq(unaligned + 1, table[i].packed, EVRDMA_REMOTE_PACKED_BYTES);
+		ck_assert_uint_eq(unaligned[0], 0x5a);
+		ck_assert_uint_eq(unaligned[EVRDMA_REMOTE_PACKED_BYTES + 1], 0x5a);
+		evrdma_remote_unpack(&back, unaligned + 1);
+		ck_assert_uint_eq(back.addr, table[i].remote.addr);
+		ck_assert_uint_eq(back.key, table[i].remote.key);
+		back = evrdma_remote_at(&back, 7);
+		ck_assert_uint_eq(back.addr, table[i].remote.addr + 7);
+		ck_assert_uint_eq(back.key, table[i].remote.key);
+	}
+}
+END_TEST
+
 TCase *work_case(void)
 {
 	TCase *tc = tcase_create("work");
@@ -491,8 +821,14 @@ TCase *work_case(void)
 	tcase_add_test(tc, a_write_with_immediate_data_tells_the_peer_how_much_was_written);
 	tcase_add_test(tc, atomics_change_the_peer_and_give_what_was_there);
 	tcase_add_test(tc, what_follows_a_fence_sees_what_was_read);
+	tcase_add_loop_test(tc, a_read_is_done_when_its_data_is_there, 0, 3);
+	tcase_add_loop_test(tc, a_read_that_was_not_agreed_on_is_refused, 0, 4);
+	tcase_add_test(tc, the_depth_that_was_agreed_on_is_known);
 	tcase_add_test(tc, a_key_opens_no_more_than_its_memory);
+	tcase_add_test(tc, what_was_read_into_is_open_to_nobody_for_writing);
 	tcase_add_test(tc, only_what_was_made_for_peers_is_exposed);
+	tcase_add_test(tc, a_pool_whose_buffers_may_be_exposed_says_what_for);
+	tcase_add_test(tc, a_remote_address_has_the_same_bytes_everywhere);
 	tcase_add_test(tc, the_users_memory_is_his_again_after_the_last_completion);
 	tcase_add_test(tc, a_vector_arrives_as_one_message_with_its_immediate_data);
 	tcase_add_test(tc, inline_data_is_copied_at_once);

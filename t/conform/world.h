@@ -18,10 +18,21 @@ enum { PLACE_COUNTS = 5 };
 
 struct world;
 
+/* What not all devices have. */
+enum place_option {
+	PLACE_DATAGRAMS = 1,
+	PLACE_GROUPS = 2,
+	PLACE_SRQS = 4,
+	PLACE_ATOMICS = 8,
+	PLACE_IMMEDIATES = 16
+};
+
 /* Where the tests run: on the fake or on a real device, chosen by the program's main file. */
 struct place {
 	const char *ip; /* an address of the device */
 	bool is_iwarp;
+	unsigned lacks; /* of these options */
+	unsigned most_reads; /* of a connection at once */
 	bool own_core;
 	void (*start)(void);                    /* before each test; may be NULL */
 	void (*stop)(void);                     /* after each test; may be NULL */
@@ -30,10 +41,16 @@ struct place {
 	bool (*device_is_removed)(void);        /* whether that is over */
 	void (*add_device)(void);               /* waits until it is there */
 	void (*count)(int counts[PLACE_COUNTS]); /* QPs, CQs, MRs, PDs, ids of this process */
+	int (*lost_fds)(void); /* that went with a device; may be NULL */
 	uint64_t (*now_us)(void); /* a clock that runs while the library keeps the loop */
 };
 
 extern struct place place;
+
+static inline bool place_has(unsigned options)
+{
+	return !(place.lacks & options);
+}
 
 /* One side of a connection, and what happened to it. */
 struct side {
@@ -74,6 +91,9 @@ struct world {
 struct world *world_new(void);
 /* Closes all, runs the loop to the end, and checks that nothing is left. */
 void world_free(struct world *w);
+/* Begins to close the base, before world_free(). */
+void world_close_base(struct world *w);
+bool world_base_is_closed(struct world *w);
 /* Before anything was made in it. */
 void world_replace_base(struct world *w, const struct evrdma_base_options *options);
 void world_add_other(struct world *w);
@@ -95,6 +115,9 @@ struct side *world_side_new_on(struct world *w, struct evrdma_base *base, bool i
 void side_accept(struct side *side, struct evrdma_request *request);
 struct side *world_connect(struct world *w);
 struct side *world_connect_to(struct world *w, const char *ip, uint16_t port);
+/* To several addresses, as if they were one name's. */
+struct side *world_connect_to_each(
+	struct world *w, const char *const *ips, unsigned n, uint16_t port);
 /* Listens if nobody does yet, connects, and waits until both sides are up. */
 void world_connect_pair(struct world *w);
 bool world_none_live(struct world *w);

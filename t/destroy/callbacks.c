@@ -42,5 +42,6 @@ const struct row_info row_infos[ROWS] = {
 	[ROW_PEER_ERROR] = { "evrdma_peer_event_cb", "a peer's ERROR" },
 	[ROW_PEER_CLOSED] = { "evrdma_peer_event_cb", "a peer's CLOSED" },
 	[ROW_SRQ_LIMIT] = { "evrdma_srq_limit_cb", "a shared queue that runs low" },
+	[ROW_POOL_STARVED] = { "evrdma_pool_starved_cb", "a pool whose buffers cannot be posted" },
 	[ROW_BUF_CLEANUP] = { "evrdma_buf_cleanup_cb", "memory is given back" },
 };

@@ -50,6 +50,27 @@ struct actor *make_pool(struct actor *base)
 	return actor_new(base->stage, POOL, base, evrdma_pool_new(base->it, BUF_SIZE, 0));
 }
 
+static void on_starved(struct evrdma_pool *pool, int err, void *arg)
+{
+	moment(arg, ROW_POOL_STARVED);
+}
+
+struct actor *make_small_pool(struct actor *base)
+{
+	struct evrdma_pool_options options;
+	struct actor *pool;
+
+	if (!base || !base->it)
+		return NULL;
+	evrdma_pool_options_init(&options);
+	options.slab_bytes = SMALL_SLAB;
+	pool = actor_new(base->stage, POOL, base,
+		evrdma_pool_new_with_options(base->it, SMALL_SLAB, &options));
+	if (pool)
+		evrdma_pool_set_starved_cb(pool->it, on_starved, pool);
+	return pool;
+}
+
 static void on_limit(struct evrdma_srq *srq, void *arg)
 {
 	moment(arg, ROW_SRQ_LIMIT);
@@ -127,6 +148,8 @@ static void on_conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event
 	case EVRDMA_CONN_CLOSED:
 		last_moment(actor, ROW_CONN_CLOSED);
 		break;
+	case EVRDMA_CONN_ADDR_CHANGED:
+		break;
 	}
 }
 
@@ -153,6 +176,8 @@ static void on_conn_recv(struct evrdma_conn *conn, const struct evrdma_recv *rec
 		op_told(receive_of(actor, recv->buf), recv->err != 0);
 	else
 		moment(actor, recv->err ? ROW_CONN_RECV_FAILED : ROW_CONN_RECV);
+	if (actor->stage->keeps && !actor->stage->kept && !recv->err)
+		actor->stage->kept = evrdma_buf_ref(recv->buf);
 }
 
 struct actor *make_conn(struct actor *base, const struct evrdma_conn_options *options)
@@ -335,6 +360,7 @@ struct actor *make_listener(struct actor *base, enum fake_kind kind, int port_sp
 		return NULL;
 	evrdma_listener_options_init(&options);
 	options.port_space = port_space;
+	options.relisten_ms = base->stage->relisten_ms;
 	/* Requests come from the loop, when the actor is there. */
 	actor = &base->stage->actors[base->stage->num_actors];
 	actor = actor_new(base->stage, LISTENER, base,

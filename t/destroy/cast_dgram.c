@@ -26,6 +26,8 @@ static void on_endpoint_event(struct evrdma_dgram *it, enum evrdma_dgram_event e
 	case EVRDMA_DGRAM_CLOSED:
 		last_moment(endpoint, ROW_DGRAM_CLOSED);
 		break;
+	case EVRDMA_DGRAM_ADDR_CHANGED:
+		break;
 	}
 }
 

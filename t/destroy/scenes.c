@@ -2,6 +2,7 @@
 #include "destroy/stage.h"
 
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <rdma/rdma_cma.h>
 
@@ -230,6 +231,21 @@ static STEPS(moved) = { listener_moves, client_connects, tick, second_closes, ti
 
 /* --- work ----------------------------------------------------------------------------------- */
 
+static void server_stops_reading(struct stage *stage)
+{
+	if (stage->server && stage->server->it)
+		evrdma_conn_disable(stage->server->it);
+}
+
+static void server_reads_again(struct stage *stage)
+{
+	if (stage->server && stage->server->it)
+		evrdma_conn_enable(stage->server->it);
+}
+
+static STEPS(paused) = { pair, server_stops_reading, client_sends, tick, server_reads_again, tick,
+	all_close, NULL };
+
 static STEPS(full) = { pair, stage_stop_work, client_fills_its_queue, tick, stage_go_on_working,
 	tick, all_close, NULL };
 
@@ -346,6 +362,32 @@ static STEPS(unused) = { share, pair, client_sends, queue_runs_low, client_close
 static STEPS(shared) = { share, pair, client_sends, server_sends, queue_runs_low, tick,
 	sharing_ends, tick, client_closes, tick, NULL };
 
+static void receive_into_small(struct stage *stage)
+{
+	struct actor *pool = make_small_pool(stage->base);
+
+	if (pool && pool->it)
+		stage->options.recv_pool = pool->it;
+}
+
+/* What replaces the buffer that is kept. */
+static void registration_fails(struct stage *stage)
+{
+	stage->keeps = true;
+	fake_fail_next("ibv_reg_mr", ENOMEM);
+}
+
+static void kept_goes(struct stage *stage)
+{
+	fake_fail_next("ibv_reg_mr", 0);
+	evrdma_buf_unref(stage->kept);
+	stage->keeps = false;
+	stage->kept = NULL;
+}
+
+static STEPS(starved) = { receive_into_small, pair, client_sends, tick, registration_fails,
+	client_sends, tick, kept_goes, tick, client_closes, tick, NULL };
+
 static void client_migrates(struct stage *stage)
 {
 	stage->second = make_base(stage);
@@ -409,6 +451,7 @@ const struct scene conn_scenes[] = {
 	{ "requests that are kept", pending_steps },
 	{ "a listener that is disabled", waiting_steps },
 	{ "a request that moves", moved_steps },
+	{ "a side that reads nothing, and reads again", paused_steps },
 	{ "a full queue", full_steps },
 	{ "a last message", last_message_steps },
 	{ "a wrong key", bad_key_steps },
@@ -419,8 +462,9 @@ const struct scene conn_scenes[] = {
 	{ "a device that is pulled early", pulled_early_steps },
 	{ "a port that goes down", port_steps },
 	{ "a shutdown", shutdown_steps },
-	{ "shared buffers, and a domain", shared_steps },
-	{ "shared buffers that nobody uses", unused_steps },
+	{ "shared buffers, and a domain", shared_steps, FAKE_SRQS },
+	{ "shared buffers that nobody uses", unused_steps, FAKE_SRQS },
+	{ "a pool that cannot be registered", starved_steps },
 	{ "events on another base", migrated_steps },
 	{ "a stray id", stray_steps },
 	{ "an id", id_steps },

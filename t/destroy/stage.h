@@ -29,6 +29,7 @@ enum {
 	MAX_OPS = 128,
 	MAX_MOMENTS = 128,
 	BUF_SIZE = 256,
+	SMALL_SLAB = 4096,
 	MESSAGE = 64,
 	SHUTDOWN_MS = 20,
 };
@@ -72,6 +73,7 @@ enum row {
 	ROW_PEER_ERROR,
 	ROW_PEER_CLOSED,
 	ROW_SRQ_LIMIT,
+	ROW_POOL_STARVED,
 	ROW_BUF_CLEANUP,
 	ROWS
 };
@@ -133,6 +135,7 @@ struct op {
 struct scene {
 	const char *name;
 	void (*const *steps)(struct stage *stage);
+	unsigned needs; /* enum fake_option, of the device */
 };
 
 /* What a bystander is while something else calls. */
@@ -141,6 +144,7 @@ struct state {
 	const char *name;
 	void (*reach)(struct stage *stage);
 	bool not_on_iwarp; /* whose handshake has no third message */
+	unsigned needs;	   /* enum fake_option, of the device */
 };
 
 struct act {
@@ -166,6 +170,7 @@ struct moment {
 struct stage {
 	const struct plan *plan;
 	enum fake_kind kind;
+	int relisten_ms; /* of listeners that are made */
 	struct event_base *loop;
 	struct actor *base;
 	struct evrdma_conn_options options;
@@ -190,6 +195,8 @@ struct stage {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *stray;
 	struct ibv_srq *verbs_srq;
+	struct evrdma_buf *kept; /* of a message that came, while keeps is set */
+	bool keeps;
 	struct evdns_base *dns;
 	int dns_fd;
 	char memory[4096];
@@ -240,6 +247,8 @@ void on_base_closed(struct evrdma_base *base, void *arg);
 struct sockaddr *address(const char *ip, uint16_t port);
 struct actor *make_base(struct stage *stage);
 struct actor *make_pool(struct actor *base);
+/* One with a slab for each buffer. */
+struct actor *make_small_pool(struct actor *base);
 struct actor *make_srq(struct actor *base, struct actor *pool);
 struct actor *make_domain(struct actor *base);
 struct actor *make_listener(struct actor *base, enum fake_kind kind, int port_space);

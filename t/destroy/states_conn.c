@@ -140,6 +140,28 @@ static void just_sent(struct stage *stage)
 	stage_go_on_working(stage);
 }
 
+/* Two messages wait to be told. */
+static void not_reading(struct stage *stage)
+{
+	up(stage);
+	ck_assert_int_eq(evrdma_conn_disable(stage->client->it), 0);
+	conn_send(stage->server, 2);
+	stage_settle(stage);
+}
+
+static void reading_again(struct stage *stage)
+{
+	not_reading(stage);
+	ck_assert_int_eq(evrdma_conn_enable(stage->client->it), 0);
+}
+
+static void not_reading_and_left(struct stage *stage)
+{
+	not_reading(stage);
+	end_actor(stage->server);
+	stage_settle(stage);
+}
+
 /* --- connections that end ------------------------------------------------------------------- */
 
 static void disconnecting(struct stage *stage)
@@ -183,15 +205,6 @@ static void closing(struct stage *stage)
 }
 
 /* Waits for the answer to its disconnect until the time for it is over. */
-static void closing_unanswered(struct stage *stage)
-{
-	up(stage);
-	fake_hold(FAKE_DREP);
-	end_actor(stage->victim);
-	stage_settle(stage);
-	fake_keep(FAKE_DREP);
-}
-
 static void failed(struct stage *stage)
 {
 	new_one(stage);
@@ -243,6 +256,12 @@ static void listening_on_nothing(struct stage *stage)
 	stage_settle(stage);
 }
 
+static void waiting_for_its_device(struct stage *stage)
+{
+	stage->relisten_ms = 60000;
+	listening_on_nothing(stage);
+}
+
 static void ask_of(struct stage *stage, enum fake_kind kind)
 {
 	stage->listener = make_listener(stage->base, kind, RDMA_PS_TCP);
@@ -291,16 +310,17 @@ const struct state conn_states[] = {
 	{ CONN, "a connection that has accepted", accepting, .not_on_iwarp = true },
 	{ CONN, "a connection that is up", up },
 	{ CONN, "a connection that was accepted", up_accepted },
-	{ CONN, "a connection that shares", sharing },
+	{ CONN, "a connection that shares", sharing, .needs = FAKE_SRQS },
 	{ CONN, "a connection with work posted and waiting", busy },
 	{ CONN, "a connection with work just taken", just_sent },
+	{ CONN, "a connection that does not read, with messages", not_reading },
+	{ CONN, "a connection that reads again, with messages", reading_again },
+	{ CONN, "a connection that does not read, and that its peer left", not_reading_and_left },
 	{ CONN, "a connection that disconnects with work posted", disconnecting },
 	{ CONN, "a connection that disconnects", parting },
 	{ CONN, "a connection that its peer left", left_by_its_peer },
 	{ CONN, "a connection that its peer left, with work posted", left_while_busy },
 	{ CONN, "a connection that closes", closing },
-	{ CONN, "a connection that closes and is not answered", closing_unanswered,
-		.not_on_iwarp = true },
 	{ CONN, "a connection that failed", failed },
 	{ CONN, "a connection whose device went", removed },
 	{ CONN, "a connection whose device goes", removed_just_now },
@@ -308,6 +328,7 @@ const struct state conn_states[] = {
 	{ LISTENER, "a listener", listening },
 	{ LISTENER, "a listener that is disabled, with a request", listening_disabled },
 	{ LISTENER, "a listener whose device went", listening_on_nothing },
+	{ LISTENER, "a listener that waits for its device", waiting_for_its_device },
 	{ REQUEST, "a request", asked },
 	{ REQUEST, "a request of one who left", asked_by_one_who_left },
 	{ REQUEST, "a request whose device went", asked_on_nothing },

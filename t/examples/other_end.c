@@ -4,6 +4,7 @@
  *
  *   (nothing)  nobody
  *   server     listens on ADDRESS, and sends every message and every datagram back
+ *   fickle     the same, but refuses the first connection and leaves after each answer
  *   client     connects to ADDRESS, sends a message, and leaves when it is answered, or in time
  *   asker      the same with datagrams
  *
@@ -38,6 +39,8 @@ static struct {
 	void (*visit)(void);
 	struct event *timer;
 	struct evrdma_conn *conn;
+	bool is_fickle;
+	unsigned requests;
 	struct evrdma_dgram *dgram;
 	int clients_left;
 	int tries_left;
@@ -81,6 +84,8 @@ static void echo(struct evrdma_conn *conn, const struct evrdma_recv *recv, void 
 {
 	if (!recv->written)
 		evrdma_conn_send(conn, recv->buf, recv->len, NULL, NULL);
+	if (us.is_fickle)
+		evrdma_conn_disconnect(conn);
 }
 
 static void on_served(struct evrdma_conn *conn, enum evrdma_conn_event event,
@@ -95,6 +100,10 @@ static void on_request(struct evrdma_listener *listener, struct evrdma_request *
 	struct evrdma_conn_options options;
 	struct evrdma_conn *conn;
 
+	if (us.is_fickle && !us.requests++) {
+		evrdma_request_reject(request, NULL, 0);
+		return;
+	}
 	evrdma_conn_options_init(&options);
 	options.recv_pool = us.pool;
 	options.send_queue = 1024;
@@ -275,6 +284,11 @@ static void *run(void *arg)
 	return NULL;
 }
 
+static bool is_server(const char *role)
+{
+	return !strcmp(role, "server") || !strcmp(role, "fickle");
+}
+
 static void start(const char *role)
 {
 	const char *clients = getenv("EVR_CLIENTS");
@@ -288,7 +302,8 @@ static void start(const char *role)
 	us.clients_left = clients ? atoi(clients) : 1;
 	us.tries_left = TRIES;
 	us.visit = !strcmp(role, "client") ? visit : ask;
-	if (!strcmp(role, "server"))
+	us.is_fickle = !strcmp(role, "fickle");
+	if (is_server(role))
 		serve();
 	else
 		wait_ms(RETRY_MS);
@@ -303,7 +318,7 @@ static void quit(struct evrdma_base *base, void *arg)
 
 static void stop(const char *role)
 {
-	if (!strcmp(role, "server"))
+	if (is_server(role))
 		evrdma_base_run_in_loop(us.base, quit, NULL);
 	pthread_join(us.thread, NULL);
 	event_free(us.timer);

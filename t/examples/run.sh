@@ -25,6 +25,7 @@ plays() {
 	04-datagram-service EVR_OTHER_END=asker EVR_INTERRUPT=1|$fake_ip:7471|listening on port 7471
 	05-datagram-client  EVR_OTHER_END=server|$fake_ip:7471 again|again
 	06-many-threads     EVR_OTHER_END=client EVR_CLIENTS=3 EVR_INTERRUPT=1|$fake_ip:7471 2|thread 1 served 1
+	07-reconnect        EVR_OTHER_END=fickle|$fake_ip:7471 3|the server has left
 	evrdma.1            EVR_OTHER_END=client EVR_INTERRUPT=1|$fake_ip|5 bytes
 	evrdma.2            EVR_OTHER_END=server|$fake_ip|it has arrived
 	evrdma_base.1       |$fake_ip|nothing of it is left

@@ -50,7 +50,10 @@ enum fake_object {
 };
 
 unsigned fake_live(enum fake_object object);
-/* NULL when no object lives and nothing was done wrong; else a text that says what. */
+/*
+ * NULL when no object lives and nothing was done wrong; else a text that says what. On each device
+ * that is there one context may live, with nothing on it: the library keeps it until the removal.
+ */
 const char *fake_expect_clean(void);
 /* The first misuse seen (a CQ overrun, a context closed too early), or NULL. */
 const char *fake_problem(void);
@@ -80,15 +83,40 @@ enum fake_kind {
 #define FAKE_NO_RDMA_IP "198.18.0.1"
 #define FAKE_NO_ROUTE_IP "10.9.9.9"
 
+/*
+ * What its devices do is chosen by a profile, a row of fake_profile.c: rxe, iwarp and ib are what
+ * the three kinds are. EVR_FAKE_PROFILE in the environment names another, for the kind that it is
+ * of. The kind to be tested: that of the profile, if one is named.
+ */
+enum fake_kind fake_kind_to_test(enum fake_kind otherwise);
+
+/* What not all devices have. */
+enum fake_option {
+	FAKE_DATAGRAMS = 1,
+	FAKE_GROUPS = 2,
+	FAKE_SRQS = 4,
+	FAKE_ATOMICS = 8,
+	FAKE_IMMEDIATES = 16,
+	FAKE_IP_GIDS = 32
+};
+
+/* Which of them the device of the kind does not. */
+unsigned fake_lacks(enum fake_kind kind);
+/* Where its IPv4 address is in its table of GIDs. */
+int fake_gid_of_ip(enum fake_kind kind);
+
 /* Plugs the device in, with a new index and defaults again. It must not be there. */
 void fake_device_add(enum fake_kind kind);
 /*
  * Pulls it: it leaves the list, every id on it gets DEVICE_REMOVAL and is closed in the kernel.
- * What was opened stays usable as memory, but no work completes on it any more.
+ * What was opened stays usable as memory, but no work completes on it any more; where a profile
+ * disassociates, calls give EIO, and nothing of it counts as alive.
  */
 void fake_device_remove(enum fake_kind kind);
-/* True once the device is out of the list and every context on it has been closed. */
+/* True once the device is out of the list, and nobody holds it who can. */
 bool fake_device_gone(enum fake_kind kind);
+/* How many descriptors stay open of devices that went without waiting. */
+int fake_lost_descriptors(void);
 /* What the device says about itself, to be changed before it is opened. */
 struct ibv_device_attr *fake_device_attr(enum fake_kind kind);
 struct ibv_port_attr *fake_port_attr(enum fake_kind kind);
@@ -124,6 +152,8 @@ const char *fake_failed(void);
  * fail.
  */
 void fake_fail_next(const char *name, int err);
+/* How many CQs were made with a completion vector, 0 to 7. */
+unsigned fake_cqs_on(unsigned vector);
 /* How often it was called since the last reset. */
 unsigned fake_calls(const char *name);
 
@@ -206,11 +236,13 @@ void fake_service_add(uint64_t id, const char *name, const char *gid);
  * Work is carried out inside the call that posts it, unless this is on: then only fake_step
  * does it. Work that waits for the peer (no receive posted under endless RNR retry, a peer that
  * has left) stays posted until the peer does something, the queue pair goes to the error state,
- * or fake_time_out_work.
+ * or fake_time_out_work. On FAKE_IWARP what follows a read overtakes it, unless it is fenced.
  */
 void fake_work_by_hand(bool on);
 enum fake_order { FAKE_OLDEST_QP_FIRST, FAKE_NEWEST_QP_FIRST };
 void fake_work_order(enum fake_order order);
+/* How many sends since the last reset met a peer without a receive for them. */
+unsigned fake_not_ready(void);
 /* Carries out up to n work requests; returns how many. */
 unsigned fake_step(unsigned n);
 unsigned fake_step_qp(struct ibv_qp *qp, unsigned n);
@@ -219,9 +251,16 @@ void fake_step_before_arming(unsigned n);
 /* Ends all waiting work with RETRY_EXC or RNR_RETRY_EXC; returns how many queue pairs died. */
 unsigned fake_time_out_work(void);
 
+/* From now on polling it fails, whatever is in it. */
+void fake_break_cq(struct ibv_cq *cq);
 /* Completions that nobody has polled, of all CQs. */
 unsigned fake_unpolled(void);
 
+/*
+ * From now on a queue pair on an SRQ does not tell that its last receive is reached, as many
+ * devices never do; the test may, with fake_async_qp().
+ */
+void fake_hold_last_receive(bool on);
 /* Raises an asynchronous event for a queue pair, a CQ, an SRQ, or a port of every context. */
 void fake_async_qp(struct ibv_qp *qp, enum ibv_event_type type);
 void fake_async_cq(struct ibv_cq *cq, enum ibv_event_type type);

@@ -80,11 +80,17 @@ static void remember(struct fake_id *id, const struct rdma_ucm_conn_param *param
 	id->initiator_depth = param->initiator_depth;
 }
 
+static bool iwarp_takes(const struct fake_id *id, const struct rdma_ucm_conn_param *param)
+{
+	return fake_qp_exists(param->qp_num) &&
+	       !fake_depths_fit(id->device, param->initiator_depth, param->responder_resources);
+}
+
 static int connect_rc(struct fake_id *id, const struct rdma_ucm_connect *cmd)
 {
 	struct fake_packet packet = { .kind = FAKE_REQ, .from = id->number };
 
-	if (fake_is_iwarp(id) && !fake_qp_exists(cmd->conn_param.qp_num))
+	if (fake_is_iwarp(id) && !iwarp_takes(id, &cmd->conn_param))
 		return -EINVAL;
 	if (!fake_is_iwarp(id) && cmd->conn_param.private_data_len > request_room(id))
 		return -EINVAL;
@@ -208,10 +214,15 @@ void fake_req_arrive(const struct fake_packet *packet)
 
 /* --- the reply --- */
 
+static void join_qps(const struct fake_id *id)
+{
+	fake_qp_join(id->qp_num, id->peer_qp_num, id->initiator_depth, id->responder_resources);
+}
+
 static void establish_iwarp(struct fake_id *id)
 {
 	id->conn = FAKE_ESTABLISHED;
-	fake_qp_join(id->qp_num, id->peer_qp_num);
+	join_qps(id);
 	fake_event_post(id, FAKE_EV_ESTABLISHED, 0);
 }
 
@@ -222,7 +233,7 @@ static int send_reply(struct fake_id *id, const struct rdma_ucm_accept *cmd)
 
 	if (id->conn != FAKE_REQ_RCVD)
 		return -EINVAL;
-	if (fake_is_iwarp(id) && !fake_qp_exists(param->qp_num))
+	if (fake_is_iwarp(id) && !iwarp_takes(id, param))
 		return -EINVAL;
 	if (param->private_data_len > (fake_is_iwarp(id) ? MPA_ROOM : REP_FIELD))
 		return -EINVAL;
@@ -306,7 +317,7 @@ void fake_rep_arrive(const struct fake_packet *packet)
 	id->rnr_retry_count = packet->param.rnr_retry_count;
 	id->conn = fake_is_iwarp(id) ? FAKE_ESTABLISHED : FAKE_REP_RCVD;
 	if (fake_is_iwarp(id))
-		fake_qp_join(id->qp_num, id->peer_qp_num);
+		join_qps(id);
 	event = fake_event_new(
 		id, fake_is_iwarp(id) ? FAKE_EV_ESTABLISHED : FAKE_EV_CONNECT_RESPONSE, 0);
 	put_reply(event, packet, fake_is_iwarp(id));

@@ -71,6 +71,10 @@ void fake_events_drop(struct fake_id *owner, struct fake_mc *mc)
 		fake_event_free(event);
 }
 
+/*
+ * Who polls the new file is not woken, as in the kernel: he finds them when he looks, or with the
+ * next event.
+ */
 void fake_events_move(struct fake_id *owner, struct fake_file *from, struct fake_file *to)
 {
 	struct fake_event *event, *next;
@@ -86,7 +90,6 @@ void fake_events_move(struct fake_id *owner, struct fake_file *from, struct fake
 			event->child->file = to;
 	}
 	fake_bell_set(&from->bell, !TAILQ_EMPTY(&from->events));
-	fake_bell_set(&to->bell, !TAILQ_EMPTY(&to->events));
 }
 
 int fake_get_event(struct fake_file *file, const void *in, size_t out_len)

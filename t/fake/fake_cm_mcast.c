@@ -121,7 +121,7 @@ static int join(struct fake_id *id, uint64_t uid, const void *addr, uint32_t *nu
 static void put_group(struct rdma_ucm_ud_param *ud, const struct fake_mc *mc)
 {
 	memcpy(ud->ah_attr.grh.dgid, mc->mgid.raw, 16);
-	ud->ah_attr.grh.sgid_index = mc->id->device->kind == FAKE_ROCE ? 1 : 0;
+	ud->ah_attr.grh.sgid_index = fake_gid_index(mc->id->device, false);
 	ud->ah_attr.grh.hop_limit = 64;
 	ud->ah_attr.dlid = mc->mlid;
 	ud->ah_attr.is_global = 1;

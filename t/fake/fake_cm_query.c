@@ -8,11 +8,9 @@
 enum { RATE_10_GBPS = 3, LIFE_TIME = 16, HOP_LIMIT = 64, FULL_PKEY = 0xffff };
 
 /* The index of the GID that stands for an address of this family. */
-static int gid_index(const struct fake_id *id)
+static uint8_t gid_index(const struct fake_id *id)
 {
-	if (id->device->kind != FAKE_ROCE)
-		return 0;
-	return id->src.ss_family == AF_INET6 ? 2 : 1;
+	return fake_gid_index(id->device, id->src.ss_family == AF_INET6);
 }
 
 static void gid_of(const struct fake_id *id, const struct sockaddr_storage *addr, uint8_t *gid)
@@ -34,7 +32,7 @@ void fake_ah_of(const struct fake_id *id, struct ib_uverbs_ah_attr *attr)
 {
 	memset(attr, 0, sizeof(*attr));
 	gid_of(id, &id->dst, attr->grh.dgid);
-	attr->grh.sgid_index = (uint8_t)gid_index(id);
+	attr->grh.sgid_index = gid_index(id);
 	attr->grh.hop_limit = HOP_LIMIT;
 	attr->grh.traffic_class = id->tos;
 	attr->is_global = id->device->kind != FAKE_IB;

@@ -212,10 +212,13 @@ const char *fake_expect_clean(void)
 	int i;
 
 	FAKE_GUARD();
-	for (i = 0; i < FAKE_OBJECTS; i++)
-		if (live[i])
+	for (i = 0; i < FAKE_OBJECTS; i++) {
+		unsigned left = live[i] - (i == FAKE_CONTEXT ? fake_devices_open() : 0);
+
+		if (left)
 			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u %s",
-				used ? ", " : "left: ", live[i], object_names[i]);
+				used ? ", " : "left: ", left, object_names[i]);
+	}
 	if (problem[0])
 		used += (size_t)snprintf(
 			text + used, sizeof(text) - used, "%s%s", used ? "; " : "", problem);

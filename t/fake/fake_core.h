@@ -3,6 +3,7 @@
 #define FAKE_CORE_H
 
 #include "fake/fake.h"
+#include "fake/fake_profile.h"
 #include "util/list.h"
 
 #include <netinet/in.h>
@@ -66,7 +67,10 @@ int fake_fault(enum fake_layer layer, const char *name);
 int fake_fault_release(enum fake_layer layer, const char *name);
 void fake_fault_reset(void);
 
+enum { FAKE_GIDS = 8 };
+
 struct fake_device {
+	const struct fake_profile *profile;
 	struct ibv_device verbs;
 	enum fake_kind kind;
 	bool present;
@@ -75,8 +79,9 @@ struct fake_device {
 	__be64 guid;
 	struct in_addr ip;
 	struct in6_addr ip6;
-	union ibv_gid gids[3];
+	union ibv_gid gids[FAKE_GIDS];
 	int gid_count;
+	uint8_t ip_gid, ip6_gid; /* where they are in the table */
 	uint32_t mtu_bytes;
 	struct ibv_device_attr attr;
 	struct ibv_port_attr port;
@@ -87,15 +92,25 @@ struct fake_device *fake_device(enum fake_kind kind);
 /* The first that is plugged in, or NULL. */
 struct fake_device *fake_device_first(void);
 void fake_devices_reset(void);
+/* How many of those that are there have a context. */
+unsigned fake_devices_open(void);
 
 /* The two halves' own clean-up. */
 void fake_cm_reset(void);
 void fake_verbs_reset(void);
 
+bool fake_gid_is_v2(const struct fake_device *device, unsigned index);
+/* The table's index of the device's own address of the family. */
+uint8_t fake_gid_index(const struct fake_device *device, bool ip6);
+
 /* What the CM half asks of the verbs half. */
+void fake_verbs_device_removed(struct fake_device *device);
+/* errno when a queue pair's depths of reads are more than the device has. */
+int fake_depths_fit(const struct fake_device *device, unsigned initiator, unsigned responder);
 bool fake_qp_exists(uint32_t qp_num);
 /* iWARP: the kernel itself moves the queue pairs when a connection comes and goes. */
-void fake_qp_join(uint32_t qp_num, uint32_t peer_qp_num);
+void fake_qp_join(uint32_t qp_num, uint32_t peer_qp_num, uint8_t initiator_depth,
+	uint8_t responder_resources);
 void fake_qp_fail(uint32_t qp_num);
 /* The ioctl of a verbs context; -EBADF when the descriptor is none. */
 int fake_verbs_ioctl(int fd, unsigned long request, void *arg);

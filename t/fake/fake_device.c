@@ -29,8 +29,32 @@ static const struct fake_recipe recipes[FAKE_KINDS] = {
 		IBV_NODE_CA, IBV_TRANSPORT_IB, IBV_LINK_LAYER_INFINIBAND, IBV_MTU_2048, 7 },
 };
 
+enum { MELLANOX = 0x15b3 };
+
 static struct fake_device devices[FAKE_KINDS];
 static int last_index;
+
+static void limit(int *value, int most)
+{
+	if (most)
+		*value = most < 0 ? 0 : most;
+}
+
+static void set_limits(struct ibv_device_attr *attr, const struct fake_profile *profile)
+{
+	limit(&attr->max_qp_wr, profile->max_qp_wr);
+	limit(&attr->max_cqe, profile->max_cqe);
+	limit(&attr->max_sge, profile->max_sge);
+	limit(&attr->max_sge_rd, profile->max_sge_rd);
+	limit(&attr->max_srq, profile->max_srq);
+	limit(&attr->max_srq_wr, profile->max_srq < 0 ? -1 : profile->max_srq_wr);
+	limit(&attr->max_srq_sge, profile->max_srq < 0 ? -1 : profile->max_sge);
+	limit(&attr->max_qp_rd_atom, profile->max_rd_atom);
+	limit(&attr->max_qp_init_rd_atom, profile->max_rd_atom);
+	limit(&attr->max_mcast_grp, profile->max_mcast_grp);
+	if (profile->no_atomics)
+		attr->atomic_cap = IBV_ATOMIC_NONE;
+}
 
 static void set_attr(struct fake_device *device)
 {
@@ -65,6 +89,7 @@ static void set_attr(struct fake_device *device)
 	if (device->kind == FAKE_IB)
 		attr->device_cap_flags |= IBV_DEVICE_XRC;
 	attr->phys_port_cnt = 1;
+	set_limits(attr, device->profile);
 }
 
 static void set_port(struct fake_device *device, const struct fake_recipe *recipe)
@@ -86,6 +111,51 @@ static void set_port(struct fake_device *device, const struct fake_recipe *recip
 	device->mtu_bytes = 128u << recipe->mtu;
 }
 
+static void put_ip_gids(const struct fake_device *device, union ibv_gid *ip, union ibv_gid *ip6)
+{
+	ip->raw[10] = ip->raw[11] = 0xff;
+	memcpy(&ip->raw[12], &device->ip, sizeof(device->ip));
+	memcpy(ip6->raw, &device->ip6, sizeof(device->ip6));
+}
+
+/* With gaps: the link's of RoCE v1 and v2, nothing, then each address in the same two ways. */
+static void set_ip_gids(struct fake_device *device)
+{
+	union ibv_gid *gids = device->gids;
+
+	if (!device->profile->gids_have_gaps) {
+		put_ip_gids(device, &gids[1], &gids[2]);
+		device->ip_gid = 1;
+		device->ip6_gid = 2;
+		device->gid_count = 3;
+		return;
+	}
+	gids[1] = gids[0];
+	put_ip_gids(device, &gids[3], &gids[5]);
+	put_ip_gids(device, &gids[4], &gids[6]);
+	device->ip_gid = 4;
+	device->ip6_gid = 6;
+	device->gid_count = FAKE_GIDS;
+}
+
+/* Of two entries of one address the first is RoCE v1's, and no address is anything but link 0. */
+bool fake_gid_is_v2(const struct fake_device *device, unsigned index)
+{
+	if (!device->profile->gids_have_gaps)
+		return true;
+	return index == 1 || index == device->ip_gid || index == device->ip6_gid;
+}
+
+uint8_t fake_gid_index(const struct fake_device *device, bool ip6)
+{
+	return ip6 ? device->ip6_gid : device->ip_gid;
+}
+
+int fake_gid_of_ip(enum fake_kind kind)
+{
+	return devices[kind].ip_gid;
+}
+
 static void set_gids(struct fake_device *device, const struct fake_recipe *recipe)
 {
 	union ibv_gid *gids = device->gids;
@@ -93,13 +163,8 @@ static void set_gids(struct fake_device *device, const struct fake_recipe *recip
 	memset(gids, 0, sizeof(device->gids));
 	inet_pton(AF_INET6, recipe->link_gid, gids[0].raw);
 	device->gid_count = 1;
-	if (device->kind != FAKE_ROCE)
-		return;
-	gids[1].raw[10] = 0xff;
-	gids[1].raw[11] = 0xff;
-	memcpy(&gids[1].raw[12], &device->ip, sizeof(device->ip));
-	memcpy(gids[2].raw, &device->ip6, sizeof(device->ip6));
-	device->gid_count = 3;
+	if (device->kind == FAKE_ROCE)
+		set_ip_gids(device);
 }
 
 static void set_names(struct ibv_device *verbs, const struct fake_recipe *recipe, int index)
@@ -124,6 +189,8 @@ void fake_device_add(enum fake_kind kind)
 	if (device->present || device->contexts)
 		fake_die("device %s is still there", recipe->name);
 	device->kind = kind;
+	device->profile = fake_profile_of(kind);
+	device->ip_gid = device->ip6_gid = 0;
 	device->index = last_index++;
 	device->guid = htobe64(recipe->guid);
 	inet_pton(AF_INET, recipe->ip, &device->ip);
@@ -133,6 +200,8 @@ void fake_device_add(enum fake_kind kind)
 	set_gids(device, recipe);
 	set_port(device, recipe);
 	device->ece = (struct ibv_ece){ 0 };
+	if (device->profile->ece != FAKE_NO_ECE)
+		device->ece.vendor_id = MELLANOX;
 	device->present = true;
 }
 
@@ -143,6 +212,18 @@ void fake_device_remove(enum fake_kind kind)
 		return;
 	devices[kind].present = false;
 	fake_cm_device_removed(&devices[kind]);
+	if (devices[kind].profile->disassociates)
+		fake_verbs_device_removed(&devices[kind]);
+}
+
+unsigned fake_devices_open(void)
+{
+	unsigned n = 0;
+	int kind;
+
+	for (kind = 0; kind < FAKE_KINDS; kind++)
+		n += devices[kind].present && devices[kind].contexts;
+	return n;
 }
 
 bool fake_device_gone(enum fake_kind kind)

@@ -10,6 +10,7 @@ struct fake_node {
 	enum fake_object kind;
 	uint32_t handle;
 	struct fake_context *context;
+	bool lost; /* its device went without waiting: it is memory, and nothing else */
 	void (*fini)(struct fake_node *node);
 };
 
@@ -21,6 +22,7 @@ struct fake_async {
 struct fake_context {
 	struct fake_node node;
 	struct fake_device *device;
+	bool gone; /* disassociated */
 	struct fake_bell async_bell;
 	TAILQ_HEAD(, fake_async) async;
 	unsigned objects;
@@ -62,6 +64,7 @@ struct fake_channel {
 struct fake_cqe {
 	struct ibv_wc wc;
 	unsigned sq_slots; /* the send queue's entries that polling this gives back */
+	struct fake_recv *recv; /* whose buffers are filled only when this is polled, or NULL */
 };
 
 enum fake_arm { FAKE_DISARMED, FAKE_ARMED_SOLICITED, FAKE_ARMED };
@@ -76,12 +79,16 @@ struct fake_cq {
 	unsigned users;
 	unsigned unacked;
 	unsigned async_unacked;
+	bool dead;   /* no poll gives anything any more */
+	bool polled; /* just now: what is added raises no event */
 };
 
 struct fake_recv {
 	TAILQ_ENTRY(fake_recv) link;
 	uint64_t wr_id;
 	struct fake_srq *xrc; /* once taken: the SRQ of XRC that it was in */
+	uint8_t *late;	      /* to come into its buffers, whose addresses are the sge's */
+	size_t late_len;
 	int sges;
 	struct ibv_sge sge[];
 };
@@ -111,6 +118,8 @@ struct fake_send {
 	struct ibv_send_wr wr;
 	uint8_t *inlined;
 	size_t inlined_len;
+	bool not_ready; /* the peer was not, when it was first tried */
+	int sges;
 	struct ibv_sge sge[];
 };
 
@@ -136,10 +145,19 @@ struct fake_qp {
 	unsigned recv_count;
 	unsigned sq_used;
 	unsigned sq_silent; /* done without a completion since the last one */
+	uint64_t *silent;   /* which they are */
+	bool to_flush;	    /* once its CQ is polled */
+	bool to_tell_last;  /* the same for LAST_WQE_REACHED */
+	bool has_flushed;
 	TAILQ_HEAD(, fake_attachment) attachments;
 	struct ibv_ece ece;
 	unsigned async_unacked;
 };
+
+static inline const struct fake_profile *fake_profile_at(const struct fake_node *node)
+{
+	return node->context->device->profile;
+}
 
 #define fake_of(pointer, type, member) evr_container_of(pointer, struct type, member)
 
@@ -188,22 +206,31 @@ uint32_t fake_node_handles(
 	enum fake_object kind, const struct fake_context *context, uint32_t *handles, uint32_t max);
 struct fake_node *fake_node_next(enum fake_object kind, struct fake_node *after);
 
+/* All that are on a context, with itself; of every one if it is NULL. */
+void fake_nodes_free(const struct fake_context *context);
+/* From now on they do not count as alive. */
+void fake_nodes_lose(const struct fake_context *context);
+
+/* As fake_fault() and fake_fault_release(), of what asks the kernel: EIO when it is gone. */
+int fake_verb_fault(const struct fake_context *context, const char *name);
+int fake_verb_fault_release(const struct fake_context *context, const char *name);
+
 /* For calls that return an errno, and for those that return NULL with errno. */
-#define FAKE_VERB(name)                                                                            \
+#define FAKE_VERB(context, name)                                                                   \
 	do {                                                                                       \
-		int fake_err = fake_fault(FAKE_VERBS, name);                                       \
+		int fake_err = fake_verb_fault(context, name);                                     \
 		if (fake_err)                                                                      \
 			return fake_err;                                                           \
 	} while (0)
-#define FAKE_VERB_NULL(name)                                                                       \
+#define FAKE_VERB_NULL(context, name)                                                              \
 	do {                                                                                       \
-		errno = fake_fault(FAKE_VERBS, name);                                              \
+		errno = fake_verb_fault(context, name);                                            \
 		if (errno)                                                                         \
 			return NULL;                                                               \
 	} while (0)
-#define FAKE_RELEASE(name)                                                                         \
+#define FAKE_RELEASE(context, name)                                                                \
 	do {                                                                                       \
-		int fake_err = fake_fault_release(FAKE_VERBS, name);                               \
+		int fake_err = fake_verb_fault_release(context, name);                             \
 		if (fake_err)                                                                      \
 			return fake_err;                                                           \
 	} while (0)
@@ -222,6 +249,8 @@ struct ibv_qp *fake_create_qp_ex(struct ibv_context *context, struct ibv_qp_init
 
 /* --- completions and asynchronous events --- */
 void fake_cq_push(struct fake_cq *cq, const struct fake_cqe *cqe, bool solicited);
+/* An event without a completion, if one is waited for. */
+void fake_cq_wake(struct fake_cq *cq);
 /* Removes what a queue pair that was reset or destroyed has left there. */
 void fake_cq_purge(struct fake_cq *cq, uint32_t qp_num);
 void fake_async_raise(struct fake_context *context, const struct ibv_async_event *event);
@@ -234,16 +263,30 @@ struct fake_mr *fake_mr_find(const struct ibv_pd *pd, uint32_t key);
 /* Where addr lies in memory, or NULL when the MR does not cover it with this access. */
 void *fake_mr_at(struct fake_mr *mr, uint64_t addr, uint64_t len, int access);
 
+/* From now on they are readable and give EIO. */
+void fake_channels_end(const struct fake_context *context);
+
 /* --- queue pairs --- */
+/* Takes them out of all groups. */
+void fake_qps_detach(const struct fake_context *context);
 void fake_qp_reset(void);
 struct fake_qp *fake_qp_find(uint32_t qp_num);
 void fake_qp_to_error(struct fake_qp *qp);
 void fake_qp_flush(struct fake_qp *qp);
+/* Called by the poll of a CQ that has nothing. */
+void fake_flush_late(struct fake_cq *cq);
+void fake_attachments_free(struct fake_qp *qp);
+/* The error for more than a device has. */
+enum { FAKE_NO_ERRNO = -1 };
+int fake_too_big(const struct fake_profile *profile);
 void fake_qp_empty(struct fake_qp *qp);
 struct fake_recv *fake_recv_new(const struct ibv_recv_wr *wr);
 /* xrc: where the sender wants it from, when that is not for the receiver to say. */
 struct fake_recv *fake_recv_take(struct fake_qp *qp, struct fake_srq *xrc);
 void fake_recvs_free(struct fake_recvs *recvs);
+void fake_recv_free(struct fake_recv *recv);
+/* An errno as the device's library returns it from what posts. */
+int fake_signed(const struct fake_node *node, int err);
 void fake_send_free(struct fake_send *send);
 /* Whether the state change is one the verbs allow with this mask. */
 bool fake_qp_change_ok(const struct fake_qp *qp, enum ibv_qp_state next, int mask);
@@ -257,9 +300,11 @@ struct fake_recv *fake_srq_take(struct fake_srq *srq);
 /* --- work --- */
 void fake_work_add(struct fake_qp *qp, struct fake_send *send);
 void fake_work_remove(struct fake_qp *qp, struct fake_send *send);
+void fake_work_not_ready(struct fake_send *send);
 /* Runs what can run, unless work goes by hand. */
 void fake_work_run(void);
 void fake_work_arming(void);
+bool fake_tells_last_receive(void);
 void fake_work_reset(void);
 /* Ends the first send. */
 void fake_send_complete(
@@ -269,10 +314,17 @@ void fake_recv_complete(
 /* Copies the local buffers of a send together, or gives the status it ends with. */
 enum ibv_wc_status fake_gather(
 	struct fake_qp *qp, struct fake_send *send, uint8_t **data, size_t *len);
+/* access: what the regions must allow. */
 enum ibv_wc_status fake_scatter(const struct ibv_pd *pd, const struct ibv_sge *sge, int sges,
-	const uint8_t *data, size_t len);
+	const uint8_t *data, size_t len, int access);
+/* Now, or when the completion is polled, as the device does. */
+enum ibv_wc_status fake_receive(const struct fake_profile *profile, const struct ibv_pd *pd,
+	struct fake_recv *recv, const uint8_t *data, size_t len);
+void fake_receive_late(struct fake_recv *recv);
 size_t fake_sge_len(const struct ibv_sge *sge, int sges);
 bool fake_run_rc(struct fake_qp *qp, struct fake_send *send);
 bool fake_run_ud(struct fake_qp *qp, struct fake_send *send);
+/* Of an IPv4 header; 0 when the one in it is right. */
+uint16_t fake_ip_checksum(const uint8_t *header);
 
 #endif

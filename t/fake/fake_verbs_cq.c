@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MIN_CQE = 63 };
+
 static struct fake_channel *channel_of(struct ibv_comp_channel *channel)
 {
 	return fake_of(channel, fake_channel, channel);
@@ -21,7 +23,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 	struct fake_channel *channel;
 
 	FAKE_GUARD();
-	FAKE_VERB_NULL("ibv_create_comp_channel");
+	FAKE_VERB_NULL(fake_context_of(context), "ibv_create_comp_channel");
 	channel = fake_node_new(sizeof(*channel), FAKE_CHANNEL, fake_context_of(context));
 	TAILQ_INIT(&channel->events);
 	if (fake_bell_open(&channel->bell, O_CLOEXEC))
@@ -37,7 +39,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *verbs)
 	struct fake_channel *channel = channel_of(verbs);
 
 	FAKE_GUARD();
-	FAKE_RELEASE("ibv_destroy_comp_channel");
+	FAKE_RELEASE(channel->node.context, "ibv_destroy_comp_channel");
 	if (channel->cqs)
 		return EBUSY;
 	fake_node_free(&channel->node);
@@ -57,11 +59,26 @@ static void notify(struct fake_cq *cq)
 	fake_bell_set(&channel->bell, true);
 }
 
+void fake_cq_wake(struct fake_cq *cq)
+{
+	if (cq->arm != FAKE_DISARMED)
+		notify(cq);
+}
+
 static void comp_event_free(struct fake_channel *channel, struct fake_comp_event *event)
 {
 	TAILQ_REMOVE(&channel->events, event, link);
-	fake_bell_set(&channel->bell, !TAILQ_EMPTY(&channel->events));
+	fake_bell_set(&channel->bell, channel->node.lost || !TAILQ_EMPTY(&channel->events));
 	free(event);
+}
+
+void fake_channels_end(const struct fake_context *context)
+{
+	struct fake_node *node = NULL;
+
+	while ((node = fake_node_next(FAKE_CHANNEL, node)))
+		if (node->context == context)
+			fake_bell_set(&fake_of(node, fake_channel, node)->bell, true);
 }
 
 static int take_comp_event(struct fake_channel *channel, struct ibv_cq **cq, void **cq_context)
@@ -72,6 +89,8 @@ static int take_comp_event(struct fake_channel *channel, struct ibv_cq **cq, voi
 	FAKE_GUARD();
 	err = fake_fault_release(FAKE_VERBS, "ibv_get_cq_event");
 	event = TAILQ_FIRST(&channel->events);
+	if (!err && channel->node.lost)
+		err = EIO;
 	if (!err && !event)
 		err = -fake_bell_empty(&channel->bell);
 	if (err)
@@ -112,10 +131,12 @@ int fake_req_notify_cq(struct ibv_cq *verbs, int solicited_only)
 	struct fake_cq *cq = fake_cq_of(verbs);
 
 	FAKE_GUARD();
-	FAKE_VERB("ibv_req_notify_cq");
+	FAKE_VERB(NULL, "ibv_req_notify_cq");
 	if (!verbs->channel)
 		return EINVAL;
 	fake_work_arming();
+	if (fake_profile_at(&cq->node)->arming_twice_wakes)
+		fake_cq_wake(cq);
 	if (!solicited_only)
 		cq->arm = FAKE_ARMED;
 	else if (cq->arm == FAKE_DISARMED)
@@ -125,6 +146,22 @@ int fake_req_notify_cq(struct ibv_cq *verbs, int solicited_only)
 
 /* --- queues --- */
 
+static struct fake_cqe *take_cqe(struct fake_cq *cq)
+{
+	struct fake_cqe *cqe = &cq->ring[cq->first];
+
+	cq->first = (cq->first + 1) % (unsigned)cq->cq.cqe;
+	cq->count--;
+	return cqe;
+}
+
+static void cqe_free(struct fake_cqe *cqe)
+{
+	if (cqe->recv)
+		fake_recv_free(cqe->recv);
+	cqe->recv = NULL;
+}
+
 static void cq_fini(struct fake_node *node)
 {
 	struct fake_cq *cq = fake_of(node, fake_cq, node);
@@ -132,6 +169,8 @@ static void cq_fini(struct fake_node *node)
 	struct fake_channel *channel;
 
 	fake_async_purge(node->context, &cq->cq);
+	while (cq->count)
+		cqe_free(take_cqe(cq));
 	free(cq->ring);
 	if (!cq->cq.channel)
 		return;
@@ -154,7 +193,24 @@ static bool cq_fits(struct fake_context *context, int cqe, int vector)
 	return fake_node_count(FAKE_CQ, context) < (unsigned)attr->max_cq;
 }
 
-/* As many entries as were asked for and no more, so that a count that is off shows. */
+static int cqe_given(const struct fake_profile *profile, int asked)
+{
+	int power = profile->cqe == FAKE_ONE_LESS ? MIN_CQE + 1 : 1;
+
+	if (profile->cqe == FAKE_EXACT)
+		return asked;
+	while (power < asked + (profile->cqe == FAKE_POWER_OF_TWO))
+		power *= 2;
+	return power - 1;
+}
+
+static unsigned on_vector[8];
+
+unsigned fake_cqs_on(unsigned vector)
+{
+	return on_vector[vector & 7];
+}
+
 struct ibv_cq *ibv_create_cq(struct ibv_context *verbs, int cqe, void *cq_context,
 	struct ibv_comp_channel *channel, int vector)
 {
@@ -162,13 +218,15 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *verbs, int cqe, void *cq_contex
 	struct fake_cq *cq;
 
 	FAKE_GUARD();
-	FAKE_VERB_NULL("ibv_create_cq");
+	FAKE_VERB_NULL(context, "ibv_create_cq");
 	if (!cq_fits(context, cqe, vector))
 		return NULL;
+	cqe = cqe_given(context->device->profile, cqe);
 	cq = fake_node_new(sizeof(*cq), FAKE_CQ, context);
 	cq->node.fini = cq_fini;
 	cq->ring = fake_alloc((size_t)cqe * sizeof(*cq->ring));
 	cq->cq.context = verbs;
+	on_vector[vector & 7]++;
 	cq->cq.channel = channel;
 	cq->cq.cq_context = cq_context;
 	cq->cq.handle = cq->node.handle;
@@ -185,7 +243,7 @@ int ibv_resize_cq(struct ibv_cq *verbs, int cqe)
 	unsigned i;
 
 	FAKE_GUARD();
-	FAKE_VERB("ibv_resize_cq");
+	FAKE_VERB(cq->node.context, "ibv_resize_cq");
 	if (cqe < 1 || (unsigned)cqe < cq->count || cqe > cq->node.context->device->attr.max_cqe)
 		return EINVAL;
 	ring = fake_alloc((size_t)cqe * sizeof(*ring));
@@ -203,7 +261,7 @@ int ibv_destroy_cq(struct ibv_cq *verbs)
 	struct fake_cq *cq = fake_cq_of(verbs);
 
 	FAKE_GUARD();
-	FAKE_RELEASE("ibv_destroy_cq");
+	FAKE_RELEASE(cq->node.context, "ibv_destroy_cq");
 	if (cq->users)
 		return EBUSY;
 	if (cq->unacked || cq->async_unacked)
@@ -224,12 +282,13 @@ void fake_cq_push(struct fake_cq *cq, const struct fake_cqe *cqe, bool solicited
 {
 	if (cq->count == (unsigned)cq->cq.cqe) {
 		fake_misuse("a CQ of %d entries overran", cq->cq.cqe);
+		fake_recv_free(cqe->recv);
 		fake_async_cq(&cq->cq, IBV_EVENT_CQ_ERR);
 		return;
 	}
 	cq->ring[(cq->first + cq->count) % (unsigned)cq->cq.cqe] = *cqe;
 	cq->count++;
-	if (wakes(cq, cqe, solicited))
+	if (!cq->polled && wakes(cq, cqe, solicited))
 		notify(cq);
 }
 
@@ -242,30 +301,61 @@ void fake_cq_purge(struct fake_cq *cq, uint32_t qp_num)
 
 		if (cqe->wc.qp_num != qp_num)
 			cq->ring[(cq->first + kept++) % size] = *cqe;
+		else
+			cqe_free(cqe);
 	}
 	cq->count = kept;
+}
+
+/* What was polled by the same call before it failed is lost. */
+static int poll_failed(struct fake_cq *cq)
+{
+	const struct fake_profile *profile = fake_profile_at(&cq->node);
+	int lost;
+
+	for (lost = 0; lost < profile->poll_loses && cq->count; lost++)
+		cqe_free(take_cqe(cq));
+	cq->dead = profile->poll_fails_for_ever;
+	return profile->poll_failure ? profile->poll_failure : -1;
+}
+
+static void poll_one(struct fake_cq *cq, struct ibv_wc *wc)
+{
+	struct fake_cqe *cqe = take_cqe(cq);
+	struct fake_qp *qp = fake_qp_find(cqe->wc.qp_num);
+
+	if (qp)
+		qp->sq_used -= cqe->sq_slots;
+	else if (fake_profile_at(&cq->node)->orphans == FAKE_ORPHANS_FATAL)
+		fake_misuse("a completion of a queue pair that was destroyed was polled");
+	if (cqe->recv)
+		fake_receive_late(cqe->recv);
+	*wc = cqe->wc;
+	cqe_free(cqe);
 }
 
 int fake_poll_cq(struct ibv_cq *verbs, int entries, struct ibv_wc *wc)
 {
 	struct fake_cq *cq = fake_cq_of(verbs);
-	struct fake_qp *qp;
 	int n = 0;
 
 	FAKE_GUARD();
-	if (fake_fault_release(FAKE_VERBS, "ibv_poll_cq"))
-		return -1;
-	while (n < entries && cq->count) {
-		struct fake_cqe *cqe = &cq->ring[cq->first];
-
-		qp = fake_qp_find(cqe->wc.qp_num);
-		if (qp)
-			qp->sq_used -= cqe->sq_slots;
-		wc[n++] = cqe->wc;
-		cq->first = (cq->first + 1) % (unsigned)verbs->cqe;
-		cq->count--;
+	if (fake_fault_release(FAKE_VERBS, "ibv_poll_cq") || cq->dead)
+		return poll_failed(cq);
+	if (!cq->count) {
+		cq->polled = true;
+		fake_flush_late(cq);
+		cq->polled = false;
 	}
+	while (n < entries && cq->count)
+		poll_one(cq, &wc[n++]);
 	return n;
+}
+
+void fake_break_cq(struct ibv_cq *cq)
+{
+	FAKE_GUARD();
+	fake_cq_of(cq)->dead = true;
 }
 
 unsigned fake_unpolled(void)

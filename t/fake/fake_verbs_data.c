@@ -22,13 +22,13 @@ enum ibv_wc_status fake_gather(
 	size_t at = 0;
 	int i;
 
-	*len = send->inlined ? send->inlined_len : fake_sge_len(send->sge, send->wr.num_sge);
+	*len = send->inlined ? send->inlined_len : fake_sge_len(send->sge, send->sges);
 	*data = fake_alloc(*len + 1);
 	if (send->inlined) {
 		memcpy(*data, send->inlined, *len);
 		return IBV_WC_SUCCESS;
 	}
-	for (i = 0; i < send->wr.num_sge; i++) {
+	for (i = 0; i < send->sges; i++) {
 		const struct ibv_sge *sge = &send->sge[i];
 		const void *from =
 			fake_mr_at(fake_mr_find(qp->qp.pd, sge->lkey), sge->addr, sge->length, 0);
@@ -47,7 +47,7 @@ enum ibv_wc_status fake_gather(
 }
 
 enum ibv_wc_status fake_scatter(const struct ibv_pd *pd, const struct ibv_sge *sge, int sges,
-	const uint8_t *data, size_t len)
+	const uint8_t *data, size_t len, int access)
 {
 	int i;
 
@@ -55,8 +55,8 @@ enum ibv_wc_status fake_scatter(const struct ibv_pd *pd, const struct ibv_sge *s
 		return IBV_WC_LOC_LEN_ERR;
 	for (i = 0; i < sges && len; i++) {
 		size_t part = sge[i].length < len ? sge[i].length : len;
-		void *to = fake_mr_at(fake_mr_find(pd, sge[i].lkey), sge[i].addr, sge[i].length,
-			IBV_ACCESS_LOCAL_WRITE);
+		void *to = fake_mr_at(
+			fake_mr_find(pd, sge[i].lkey), sge[i].addr, sge[i].length, access);
 
 		if (!part)
 			continue;
@@ -69,6 +69,55 @@ enum ibv_wc_status fake_scatter(const struct ibv_pd *pd, const struct ibv_sge *s
 	return IBV_WC_SUCCESS;
 }
 
+enum { MAX_LATE = 64 };
+
+/* Where each part of it goes is settled now: nobody looks at the regions again. */
+static enum ibv_wc_status settle(
+	const struct ibv_pd *pd, struct fake_recv *recv, const uint8_t *data, size_t len)
+{
+	int i;
+
+	if (len > fake_sge_len(recv->sge, recv->sges))
+		return IBV_WC_LOC_LEN_ERR;
+	for (i = 0; i < recv->sges; i++) {
+		struct ibv_sge *sge = &recv->sge[i];
+		void *to = fake_mr_at(fake_mr_find(pd, sge->lkey), sge->addr, sge->length,
+			IBV_ACCESS_LOCAL_WRITE);
+
+		if (!to && sge->length)
+			return IBV_WC_LOC_PROT_ERR;
+		sge->addr = (uintptr_t)to;
+	}
+	recv->late = fake_alloc(len + 1);
+	recv->late_len = len;
+	memcpy(recv->late, data, len);
+	return IBV_WC_SUCCESS;
+}
+
+void fake_receive_late(struct fake_recv *recv)
+{
+	const uint8_t *data = recv->late;
+	size_t len = recv->late_len;
+	int i;
+
+	for (i = 0; i < recv->sges && len; i++) {
+		size_t part = recv->sge[i].length < len ? recv->sge[i].length : len;
+
+		if (part)
+			memcpy((void *)(uintptr_t)recv->sge[i].addr, data, part);
+		data += part;
+		len -= part;
+	}
+}
+
+enum ibv_wc_status fake_receive(const struct fake_profile *profile, const struct ibv_pd *pd,
+	struct fake_recv *recv, const uint8_t *data, size_t len)
+{
+	if (profile->copies_when_polled && len <= MAX_LATE)
+		return settle(pd, recv, data, len);
+	return fake_scatter(pd, recv->sge, recv->sges, data, len, IBV_ACCESS_LOCAL_WRITE);
+}
+
 /* --- the peer --- */
 
 static struct fake_qp *peer_of(const struct fake_qp *qp)
@@ -76,7 +125,8 @@ static struct fake_qp *peer_of(const struct fake_qp *qp)
 	struct fake_qp *peer = fake_qp_find(qp->attr.dest_qp_num);
 	enum ibv_qp_type type = qp->qp.qp_type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV : IBV_QPT_RC;
 
-	if (!peer || peer->qp.qp_type != type || !peer->node.context->device->present ||
+	if (!peer || peer->qp.qp_type != type || peer->node.context->gone ||
+		!peer->node.context->device->present ||
 		peer->attr.dest_qp_num != qp->qp.qp_num)
 		return NULL;
 	return peer->qp.state == IBV_QPS_RTR || peer->qp.state == IBV_QPS_RTS ||
@@ -95,6 +145,7 @@ static void end(struct fake_qp *qp, struct fake_send *send, enum ibv_wc_status s
 /* Under RNR: false to wait for a receive, true when the send has failed for want of one. */
 static bool not_ready(struct fake_qp *qp, struct fake_send *send)
 {
+	fake_work_not_ready(send);
 	if (qp->attr.rnr_retry) {
 		qp->waits_for_receive = true;
 		return false;
@@ -142,8 +193,17 @@ static void put_immediate(struct ibv_wc *wc, const struct ibv_send_wr *wr)
 	wc->wc_flags |= IBV_WC_WITH_IMM;
 }
 
+static enum ibv_wc_status seen_by_receiver(
+	const struct fake_profile *profile, enum ibv_wc_status status)
+{
+	if (status == IBV_WC_LOC_LEN_ERR && !profile->too_long_is_told)
+		return IBV_WC_LOC_QP_OP_ERR;
+	return status;
+}
+
 static bool run_send(struct fake_qp *qp, struct fake_qp *peer, struct fake_send *send)
 {
+	const struct fake_profile *profile = fake_profile_at(&peer->node);
 	struct ibv_wc wc = { .opcode = IBV_WC_RECV, .src_qp = qp->qp.qp_num };
 	bool solicited = send->wr.send_flags & IBV_SEND_SOLICITED;
 	struct fake_recv *recv;
@@ -161,7 +221,8 @@ static bool run_send(struct fake_qp *qp, struct fake_qp *peer, struct fake_send 
 		free(data);
 		return not_ready(qp, send);
 	}
-	wc.status = fake_scatter(pd_of(peer, recv), recv->sge, recv->sges, data, len);
+	status = fake_receive(profile, pd_of(peer, recv), recv, data, len);
+	wc.status = seen_by_receiver(profile, status);
 	free(data);
 	wc.byte_len = (uint32_t)len;
 	put_immediate(&wc, &send->wr);
@@ -222,11 +283,16 @@ static bool run_write(struct fake_qp *qp, struct fake_qp *peer, struct fake_send
 
 static bool run_read(struct fake_qp *qp, struct fake_qp *peer, struct fake_send *send)
 {
-	size_t len = fake_sge_len(send->sge, send->wr.num_sge);
+	size_t len = fake_sge_len(send->sge, send->sges);
+	int access = IBV_ACCESS_LOCAL_WRITE;
 	enum ibv_wc_status status;
 	const void *from;
 
-	if (!qp->attr.max_rd_atomic || !peer->attr.max_dest_rd_atomic) {
+	if (fake_profile_at(&qp->node)->read_sink_is_remote)
+		access |= IBV_ACCESS_REMOTE_WRITE;
+	/* siw takes as many reads as are asked for, whatever was agreed. */
+	if (qp->node.context->device->kind != FAKE_IWARP &&
+		(!qp->attr.max_rd_atomic || !peer->attr.max_dest_rd_atomic)) {
 		end(qp, send, IBV_WC_REM_INV_REQ_ERR, 0);
 		request_error(peer, IBV_EVENT_QP_REQ_ERR);
 		return true;
@@ -234,7 +300,7 @@ static bool run_read(struct fake_qp *qp, struct fake_qp *peer, struct fake_send 
 	from = remote_at(peer, send->wr.wr.rdma.remote_addr, send->wr.wr.rdma.rkey, len,
 		IBV_ACCESS_REMOTE_READ);
 	if (from) {
-		status = fake_scatter(qp->qp.pd, send->sge, send->wr.num_sge, from, len);
+		status = fake_scatter(qp->qp.pd, send->sge, send->sges, from, len, access);
 	} else {
 		status = IBV_WC_REM_ACCESS_ERR;
 		request_error(peer, IBV_EVENT_QP_ACCESS_ERR);
@@ -258,8 +324,8 @@ static bool run_atomic(struct fake_qp *qp, struct fake_qp *peer, struct fake_sen
 		return true;
 	}
 	memcpy(&old, at, sizeof(old));
-	status =
-		fake_scatter(qp->qp.pd, send->sge, wr->num_sge, (const uint8_t *)&old, sizeof(old));
+	status = fake_scatter(qp->qp.pd, send->sge, send->sges, (const uint8_t *)&old, sizeof(old),
+		IBV_ACCESS_LOCAL_WRITE);
 	if (status == IBV_WC_SUCCESS) {
 		uint64_t new = old + wr->wr.atomic.compare_add;
 

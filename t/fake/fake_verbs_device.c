@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { VECTORS = 2 };
+
 static struct fake_device *device_of(struct ibv_device *device)
 {
 	return fake_of(device, fake_device, verbs);
@@ -23,7 +25,7 @@ struct ibv_device **ibv_get_device_list(int *count)
 	FAKE_GUARD();
 	if (count)
 		*count = 0;
-	FAKE_VERB_NULL("ibv_get_device_list");
+	FAKE_VERB_NULL(NULL, "ibv_get_device_list");
 	list = fake_alloc((FAKE_KINDS + 1) * sizeof(struct ibv_device *));
 	for (kind = 0; kind < FAKE_KINDS; kind++)
 		if (fake_device((enum fake_kind)kind)->present)
@@ -57,7 +59,7 @@ static int query_port(
 	struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr, size_t size)
 {
 	FAKE_GUARD();
-	FAKE_VERB("ibv_query_port");
+	FAKE_VERB(fake_context_of(context), "ibv_query_port");
 	if (port_num != 1)
 		return EINVAL;
 	memset(attr, 0, size);
@@ -74,7 +76,8 @@ static void context_fini(struct fake_node *node)
 	fake_bell_close(&context->async_bell);
 	close(context->v.context.cmd_fd);
 	pthread_mutex_destroy(&context->v.context.mutex);
-	context->device->contexts--;
+	if (!context->gone)
+		context->device->contexts--;
 }
 
 static void set_operations(struct verbs_context *v)
@@ -101,7 +104,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *verbs)
 	struct fake_bell command;
 
 	FAKE_GUARD();
-	FAKE_VERB_NULL("ibv_open_device");
+	FAKE_VERB_NULL(NULL, "ibv_open_device");
 	if (!device->present) {
 		errno = ENODEV;
 		return NULL;
@@ -117,9 +120,48 @@ struct ibv_context *ibv_open_device(struct ibv_device *verbs)
 	context->v.context.device = verbs;
 	context->v.context.cmd_fd = command.fd;
 	context->v.context.async_fd = context->async_bell.fd;
-	context->v.context.num_comp_vectors = 2;
+	context->v.context.num_comp_vectors =
+		device->profile->comp_vectors ? device->profile->comp_vectors : VECTORS;
 	pthread_mutex_init(&context->v.context.mutex, NULL);
 	return &context->v.context;
+}
+
+/* The program goes on with what it has; the kernel has it no more. */
+static void disassociate(struct fake_context *context)
+{
+	const struct ibv_async_event fatal = { .event_type = IBV_EVENT_DEVICE_FATAL };
+
+	fake_async_raise(context, &fatal);
+	fake_channels_end(context);
+	fake_qps_detach(context);
+	fake_nodes_lose(context);
+	context->gone = true;
+	context->device->contexts--;
+}
+
+void fake_verbs_device_removed(struct fake_device *device)
+{
+	struct fake_context *context;
+	struct fake_node *node = NULL;
+
+	while ((node = fake_node_next(FAKE_CONTEXT, node))) {
+		context = fake_of(node, fake_context, node);
+		if (context->device == device && !context->gone)
+			disassociate(context);
+	}
+}
+
+int fake_lost_descriptors(void)
+{
+	struct fake_node *node = NULL;
+	int n = 0;
+
+	FAKE_GUARD();
+	while ((node = fake_node_next(FAKE_CONTEXT, node)))
+		n += node->lost ? 2 : 0;
+	while ((node = fake_node_next(FAKE_CHANNEL, node)))
+		n += node->lost;
+	return n;
 }
 
 /* In reality the kernel takes what is left and the library's memory is lost. */
@@ -129,6 +171,10 @@ int ibv_close_device(struct ibv_context *verbs)
 
 	FAKE_GUARD();
 	fake_fault_release(FAKE_VERBS, "ibv_close_device");
+	if (context->gone) {
+		fake_nodes_free(context);
+		return 0;
+	}
 	if (context->objects) {
 		fake_misuse("a context was closed with %u objects on it", context->objects);
 		return 0;
@@ -140,7 +186,7 @@ int ibv_close_device(struct ibv_context *verbs)
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
 	FAKE_GUARD();
-	FAKE_VERB("ibv_query_device");
+	FAKE_VERB(fake_context_of(context), "ibv_query_device");
 	*attr = fake_context_of(context)->device->attr;
 	return 0;
 }
@@ -165,7 +211,7 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, unio
 	int err;
 
 	FAKE_GUARD();
-	err = fake_fault(FAKE_VERBS, "ibv_query_gid");
+	err = fake_verb_fault(fake_context_of(context), "ibv_query_gid");
 	if (err)
 		return minus_one(err);
 	if (port_num != 1 || index < 0 || index >= device->gid_count)
@@ -179,7 +225,7 @@ int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __b
 	int err;
 
 	FAKE_GUARD();
-	err = fake_fault(FAKE_VERBS, "ibv_query_pkey");
+	err = fake_verb_fault(fake_context_of(context), "ibv_query_pkey");
 	if (err)
 		return minus_one(err);
 	if (port_num != 1 || index)
@@ -193,22 +239,32 @@ int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pke
 	return port_num == 1 && pkey == 0xffff ? 0 : -1;
 }
 
+static bool is_gap(const union ibv_gid *gid)
+{
+	static const union ibv_gid none;
+
+	return !memcmp(gid, &none, sizeof(none));
+}
+
 int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t index,
 	struct ibv_gid_entry *entry, uint32_t flags, size_t size)
 {
 	struct fake_device *device = fake_context_of(context)->device;
 
 	FAKE_GUARD();
-	FAKE_VERB("ibv_query_gid_ex");
+	FAKE_VERB(fake_context_of(context), "ibv_query_gid_ex");
 	if (port_num != 1 || flags || size < sizeof(*entry))
 		return EINVAL;
-	if (index >= (uint32_t)device->gid_count)
+	if (index >= (uint32_t)device->gid_count || is_gap(&device->gids[index]))
 		return ENODATA;
 	memset(entry, 0, size);
 	entry->gid = device->gids[index];
 	entry->gid_index = index;
 	entry->port_num = 1;
-	entry->gid_type = device->kind == FAKE_ROCE ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB;
+	entry->gid_type = IBV_GID_TYPE_IB;
+	if (device->kind == FAKE_ROCE)
+		entry->gid_type = fake_gid_is_v2(device, index) ? IBV_GID_TYPE_ROCE_V2
+								: IBV_GID_TYPE_ROCE_V1;
 	return 0;
 }
 
@@ -216,15 +272,16 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 	uint32_t flags, size_t size)
 {
 	uint32_t n = (uint32_t)fake_context_of(context)->device->gid_count;
-	uint32_t i;
+	uint32_t i, found = 0;
 	int err;
 
-	for (i = 0; i < n && i < max; i++) {
-		err = _ibv_query_gid_ex(context, 1, i, &entries[i], flags, size);
-		if (err)
+	for (i = 0; i < n && found < max; i++) {
+		err = _ibv_query_gid_ex(context, 1, i, &entries[found], flags, size);
+		if (err && err != ENODATA)
 			return -err;
+		found += !err;
 	}
-	return i;
+	return found;
 }
 
 /* --- the ioctl that tells which objects live on a context --- */
@@ -327,6 +384,8 @@ int fake_verbs_ioctl(int fd, unsigned long request, void *arg)
 
 	if (!context)
 		return -EBADF;
+	if (context->gone)
+		return -EIO;
 	if (request != RDMA_VERBS_IOCTL)
 		return -ENOTTY;
 	if (hdr->length != sizeof(*hdr) + hdr->num_attrs * sizeof(hdr->attrs[0]))

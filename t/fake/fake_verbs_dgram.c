@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GRH_SIZE = 40, IPV4_AT = 20, OWN_QKEY = 1u << 31 };
+enum { GRH_SIZE = 40, IPV4_AT = 20, IPV4_SIZE = 20, OWN_QKEY = 1u << 31, STALE = 0x66 };
 
 static bool is_group(const union ibv_gid *gid)
 {
@@ -23,6 +23,32 @@ static bool is_ipv4(const union ibv_gid *gid)
 	return !memcmp(gid->raw, mapped, sizeof(mapped));
 }
 
+uint16_t fake_ip_checksum(const uint8_t *header)
+{
+	uint32_t sum = 0;
+	int i;
+
+	for (i = 0; i < IPV4_SIZE; i += 2)
+		sum += (uint32_t)header[i] << 8 | header[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)~(sum + (sum >> 16));
+}
+
+static void put_ipv4(uint8_t *out, const struct ibv_ah_attr *attr, const union ibv_gid *sgid)
+{
+	uint16_t checksum;
+
+	memset(out, 0, IPV4_SIZE);
+	out[0] = 0x45;
+	out[1] = attr->grh.traffic_class;
+	out[8] = attr->grh.hop_limit;
+	out[9] = 17;
+	memcpy(out + 12, &sgid->raw[12], 4);
+	memcpy(out + 16, &attr->grh.dgid.raw[12], 4);
+	checksum = htons(fake_ip_checksum(out));
+	memcpy(out + 10, &checksum, sizeof(checksum));
+}
+
 /* RoCE v2 over IPv4 puts the IPv4 header into the last 20 bytes of the 40. */
 static void put_grh(
 	uint8_t *out, const struct fake_qp *from, const struct ibv_ah_attr *attr, size_t len)
@@ -37,19 +63,24 @@ static void put_grh(
 		.dgid = attr->grh.dgid,
 	};
 
-	memset(out, 0, GRH_SIZE);
+	memset(out, fake_profile_at(&from->node)->grh_is_stale ? STALE : 0, GRH_SIZE);
 	if (!attr->is_global)
 		return;
 	if (!is_ipv4(&attr->grh.dgid)) {
 		memcpy(out, &grh, sizeof(grh));
 		return;
 	}
-	out[IPV4_AT] = 0x45;
-	out[IPV4_AT + 1] = attr->grh.traffic_class;
-	out[IPV4_AT + 8] = attr->grh.hop_limit;
-	out[IPV4_AT + 9] = 17;
-	memcpy(out + IPV4_AT + 12, &sgid->raw[12], 4);
-	memcpy(out + IPV4_AT + 16, &attr->grh.dgid.raw[12], 4);
+	put_ipv4(out + IPV4_AT, attr, sgid);
+}
+
+/* Where the device has nothing to say, what was there before stays. */
+static void put_address(const struct fake_device *device, struct ibv_wc *wc)
+{
+	wc->slid = device->port.lid;
+	if (device->profile->wc == FAKE_WC_ALL)
+		return;
+	wc->slid = wc->pkey_index = UINT16_MAX;
+	wc->sl = wc->dlid_path_bits = UINT8_MAX;
 }
 
 /* Nothing is posted, the key is wrong: a datagram is dropped without a word. */
@@ -68,9 +99,9 @@ static void deliver(struct fake_qp *from, struct fake_qp *to, const struct fake_
 	recv = fake_recv_take(to, NULL);
 	if (!recv)
 		return;
-	wc.status = fake_scatter(to->qp.pd, recv->sge, recv->sges, packet, len);
+	wc.status = fake_receive(fake_profile_at(&to->node), to->qp.pd, recv, packet, len);
 	wc.byte_len = (uint32_t)len;
-	wc.slid = from->node.context->device->port.lid;
+	put_address(from->node.context->device, &wc);
 	if (attr->is_global)
 		wc.wc_flags |= IBV_WC_GRH;
 	if (send->wr.opcode == IBV_WR_SEND_WITH_IMM) {

@@ -16,15 +16,37 @@ static struct fake_attachment *attachment_of(
 	return NULL;
 }
 
+void fake_attachments_free(struct fake_qp *qp)
+{
+	struct fake_attachment *attachment;
+
+	while ((attachment = TAILQ_FIRST(&qp->attachments))) {
+		TAILQ_REMOVE(&qp->attachments, attachment, link);
+		free(attachment);
+		fake_died(FAKE_ATTACHMENT);
+	}
+}
+
+void fake_qps_detach(const struct fake_context *context)
+{
+	struct fake_node *node = NULL;
+
+	while ((node = fake_node_next(FAKE_QP, node)))
+		if (node->context == context)
+			fake_attachments_free(fake_of(node, fake_qp, node));
+}
+
 int ibv_attach_mcast(struct ibv_qp *verbs, const union ibv_gid *gid, uint16_t lid)
 {
 	struct fake_qp *qp = fake_qp_of(verbs);
 	struct fake_attachment *attachment;
 
 	FAKE_GUARD();
-	FAKE_VERB("ibv_attach_mcast");
+	FAKE_VERB(qp->node.context, "ibv_attach_mcast");
 	if (verbs->qp_type != IBV_QPT_UD)
 		return EINVAL;
+	if (!qp->node.context->device->attr.max_mcast_grp)
+		return EOPNOTSUPP;
 	if (attachment_of(qp, gid, lid))
 		return 0;
 	attachment = fake_alloc(sizeof(*attachment));
@@ -41,7 +63,7 @@ int ibv_detach_mcast(struct ibv_qp *verbs, const union ibv_gid *gid, uint16_t li
 	struct fake_attachment *attachment;
 
 	FAKE_GUARD();
-	FAKE_RELEASE("ibv_detach_mcast");
+	FAKE_RELEASE(qp->node.context, "ibv_detach_mcast");
 	attachment = attachment_of(qp, gid, lid);
 	if (!attachment)
 		return EINVAL;

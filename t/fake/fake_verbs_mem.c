@@ -10,7 +10,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *verbs)
 	struct fake_pd *pd;
 
 	FAKE_GUARD();
-	FAKE_VERB_NULL("ibv_alloc_pd");
+	FAKE_VERB_NULL(context, "ibv_alloc_pd");
 	if (fake_node_count(FAKE_PD, context) >= (unsigned)context->device->attr.max_pd) {
 		errno = ENOMEM;
 		return NULL;
@@ -26,7 +26,7 @@ int ibv_dealloc_pd(struct ibv_pd *verbs)
 	struct fake_pd *pd = fake_pd_of(verbs);
 
 	FAKE_GUARD();
-	FAKE_RELEASE("ibv_dealloc_pd");
+	FAKE_RELEASE(pd->node.context, "ibv_dealloc_pd");
 	if (pd->users)
 		return EBUSY;
 	fake_node_free(&pd->node);
@@ -60,7 +60,7 @@ static struct ibv_mr *reg_mr(
 	struct fake_mr *mr;
 
 	FAKE_GUARD();
-	FAKE_VERB_NULL("ibv_reg_mr");
+	FAKE_VERB_NULL(context, "ibv_reg_mr");
 	errno = EINVAL;
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
 		!(access & IBV_ACCESS_LOCAL_WRITE))
@@ -103,7 +103,7 @@ struct ibv_mr *ibv_reg_mr_iova2(
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
 	FAKE_GUARD();
-	FAKE_RELEASE("ibv_dereg_mr");
+	FAKE_RELEASE(fake_context_of(mr->context), "ibv_dereg_mr");
 	fake_node_free(&fake_of(mr, fake_mr, mr)->node);
 	return 0;
 }
@@ -137,7 +137,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	struct fake_ah *ah;
 
 	FAKE_GUARD();
-	FAKE_VERB_NULL("ibv_create_ah");
+	FAKE_VERB_NULL(context, "ibv_create_ah");
 	errno = EINVAL;
 	if (attr->port_num != 1 ||
 		(attr->is_global && attr->grh.sgid_index >= context->device->gid_count))
@@ -158,9 +158,15 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 int ibv_destroy_ah(struct ibv_ah *ah)
 {
 	FAKE_GUARD();
-	FAKE_RELEASE("ibv_destroy_ah");
+	FAKE_RELEASE(fake_context_of(ah->context), "ibv_destroy_ah");
 	fake_node_free(&fake_of(ah, fake_ah, ah)->node);
 	return 0;
+}
+
+/* libibverbs believes IPv4 where the header at the end has its checksum, whatever is before it. */
+static bool is_ipv4(const uint8_t *header)
+{
+	return header[0] == 0x45 && !fake_ip_checksum(header);
 }
 
 /* The sender's GID, out of an IPv6-shaped header or the IPv4 one at its end. */
@@ -168,7 +174,7 @@ static void sender_of(const struct ibv_grh *grh, union ibv_gid *gid)
 {
 	const uint8_t *bytes = (const uint8_t *)grh;
 
-	if (bytes[0] >> 4 == 6) {
+	if (!is_ipv4(bytes + 20)) {
 		*gid = grh->sgid;
 		return;
 	}
@@ -177,13 +183,11 @@ static void sender_of(const struct ibv_grh *grh, union ibv_gid *gid)
 	memcpy(&gid->raw[12], bytes + 20 + 12, 4);
 }
 
-static int gid_index_for(const struct fake_device *device, const union ibv_gid *peer)
+static uint8_t gid_index_for(const struct fake_device *device, const union ibv_gid *peer)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 
-	if (device->kind != FAKE_ROCE)
-		return 0;
-	return memcmp(peer->raw, mapped, sizeof(mapped)) ? 2 : 1;
+	return fake_gid_index(device, memcmp(peer->raw, mapped, sizeof(mapped)) != 0);
 }
 
 int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
@@ -198,8 +202,7 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ib
 		return 0;
 	attr->is_global = 1;
 	sender_of(grh, &attr->grh.dgid);
-	attr->grh.sgid_index =
-		(uint8_t)gid_index_for(fake_context_of(context)->device, &attr->grh.dgid);
+	attr->grh.sgid_index = gid_index_for(fake_context_of(context)->device, &attr->grh.dgid);
 	attr->grh.hop_limit = 0xff;
 	return 0;
 }

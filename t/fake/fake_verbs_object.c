@@ -25,7 +25,8 @@ void fake_node_free(struct fake_node *node)
 	if (node->context)
 		node->context->objects--;
 	TAILQ_REMOVE(&nodes, node, link);
-	fake_died(node->kind);
+	if (!node->lost)
+		fake_died(node->kind);
 	fake_free_in_sight(node);
 }
 
@@ -59,19 +60,61 @@ uint32_t fake_node_handles(
 	return n;
 }
 
+int fake_verb_fault(const struct fake_context *context, const char *name)
+{
+	int err = fake_fault(FAKE_VERBS, name);
+
+	return !err && context && context->gone ? EIO : err;
+}
+
+int fake_verb_fault_release(const struct fake_context *context, const char *name)
+{
+	int err = fake_fault_release(FAKE_VERBS, name);
+
+	return !err && context->gone ? EIO : err;
+}
+
+/* --- all of them --- */
+
 /* In the order in which they depend on each other. */
 static const enum fake_object teardown[] = { FAKE_QP, FAKE_SRQ, FAKE_XRCD, FAKE_CQ, FAKE_CHANNEL,
 	FAKE_AH, FAKE_MR, FAKE_PD, FAKE_CONTEXT };
 
-void fake_verbs_reset(void)
+static struct fake_node *next_on(
+	enum fake_object kind, const struct fake_context *context, struct fake_node *after)
+{
+	do
+		after = fake_node_next(kind, after);
+	while (after && context && after != &context->node && after->context != context);
+	return after;
+}
+
+void fake_nodes_free(const struct fake_context *context)
 {
 	struct fake_node *node;
 	size_t i;
 
-	fake_work_reset();
 	for (i = 0; i < sizeof(teardown) / sizeof(teardown[0]); i++)
-		while ((node = fake_node_next(teardown[i], NULL)))
+		while ((node = next_on(teardown[i], context, NULL)))
 			fake_node_free(node);
+}
+
+void fake_nodes_lose(const struct fake_context *context)
+{
+	struct fake_node *node = NULL;
+	size_t i;
+
+	for (i = 0; i < sizeof(teardown) / sizeof(teardown[0]); i++)
+		while ((node = next_on(teardown[i], context, node))) {
+			node->lost = true;
+			fake_died(node->kind);
+		}
+}
+
+void fake_verbs_reset(void)
+{
+	fake_work_reset();
+	fake_nodes_free(NULL);
 	fake_mem_reset();
 	fake_qp_reset();
 	fake_srq_reset();

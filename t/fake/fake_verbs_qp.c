@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_QP_NUM = 16, MAX_INLINE = 256, MAX_RD_ATOMIC_MASK = 0xff };
+enum { FIRST_QP_NUM = 16, MAX_INLINE = 256 };
 
 static struct fake_table qps;
 
@@ -21,16 +21,58 @@ void fake_qp_reset(void)
 
 /* --- birth and death --- */
 
+static uint32_t most_inline(const struct fake_profile *profile)
+{
+	if (!profile->max_inline)
+		return MAX_INLINE;
+	return profile->max_inline < 0 ? 0 : (uint32_t)profile->max_inline;
+}
+
+int fake_too_big(const struct fake_profile *profile)
+{
+	if (profile->too_big < 0)
+		return FAKE_NO_ERRNO;
+	return profile->too_big ? profile->too_big : EINVAL;
+}
+
 static int caps_fit(const struct fake_device *device, const struct ibv_qp_cap *cap)
 {
 	const struct ibv_device_attr *attr = &device->attr;
+	const struct fake_profile *profile = device->profile;
 
 	if (cap->max_send_wr > (uint32_t)attr->max_qp_wr ||
 		cap->max_recv_wr > (uint32_t)attr->max_qp_wr ||
 		cap->max_send_sge > (uint32_t)attr->max_sge ||
-		cap->max_recv_sge > (uint32_t)attr->max_sge || cap->max_inline_data > MAX_INLINE)
-		return EINVAL;
+		cap->max_recv_sge > (uint32_t)attr->max_sge)
+		return fake_too_big(profile);
+	if (cap->max_inline_data > most_inline(profile) && !profile->inline_is_lowered)
+		return fake_too_big(profile);
 	return 0;
+}
+
+static uint32_t rounded(uint32_t n)
+{
+	uint32_t power = 1;
+
+	while (power < n)
+		power *= 2;
+	return power;
+}
+
+/* The caller sees what there is, and the queue pair has no more than was asked for. */
+static void give_caps(struct fake_qp *qp, struct ibv_qp_cap *asked)
+{
+	const struct fake_profile *profile = fake_profile_at(&qp->node);
+	struct ibv_qp_cap *cap = &qp->init.cap;
+
+	if (cap->max_inline_data > most_inline(profile))
+		cap->max_inline_data = most_inline(profile);
+	*asked = *cap;
+	if (!profile->caps_are_rounded)
+		return;
+	asked->max_send_wr = rounded(cap->max_send_wr);
+	asked->max_recv_wr = rounded(cap->max_recv_wr);
+	asked->max_send_sge = rounded(cap->max_send_sge);
 }
 
 /* The kernel knows more types than the devices have. */
@@ -40,7 +82,7 @@ static int type_fits(const struct fake_device *device, enum ibv_qp_type type)
 	case IBV_QPT_RC:
 		return 0;
 	case IBV_QPT_UD:
-		return device->kind == FAKE_IWARP ? EOPNOTSUPP : 0;
+		return device->kind == FAKE_IWARP || device->profile->no_ud ? EOPNOTSUPP : 0;
 	case IBV_QPT_XRC_SEND:
 	case IBV_QPT_XRC_RECV:
 		return device->kind == FAKE_IB ? 0 : EOPNOTSUPP;
@@ -108,21 +150,19 @@ void fake_qp_empty(struct fake_qp *qp)
 	fake_recvs_free(&qp->recvs);
 	qp->recv_count = qp->sq_used = qp->sq_silent = 0;
 	qp->waiting = qp->waits_for_receive = false;
-	purge_completions(qp);
+	qp->to_flush = qp->to_tell_last = false;
 }
 
 static void qp_fini(struct fake_node *node)
 {
 	struct fake_qp *qp = fake_of(node, fake_qp, node);
-	struct fake_attachment *attachment;
 
 	fake_async_purge(node->context, &qp->qp);
 	fake_qp_empty(qp);
-	while ((attachment = TAILQ_FIRST(&qp->attachments))) {
-		TAILQ_REMOVE(&qp->attachments, attachment, link);
-		free(attachment);
-		fake_died(FAKE_ATTACHMENT);
-	}
+	if (fake_profile_at(node)->orphans == FAKE_ORPHANS_PURGED)
+		purge_completions(qp);
+	fake_attachments_free(qp);
+	free(qp->silent);
 	fake_table_remove(&qps, qp->qp.qp_num - FIRST_QP_NUM);
 	users_add(qp, (unsigned)-1);
 }
@@ -139,7 +179,7 @@ static void set_queues(struct fake_qp *qp, const struct ibv_qp_init_attr *init)
 }
 
 static struct ibv_qp *qp_new(struct fake_context *context, struct ibv_pd *pd, struct ibv_xrcd *xrcd,
-	const struct ibv_qp_init_attr *init)
+	struct ibv_qp_init_attr *init)
 {
 	struct fake_qp *qp = fake_node_new(sizeof(*qp), FAKE_QP, context);
 
@@ -158,16 +198,28 @@ static struct ibv_qp *qp_new(struct fake_context *context, struct ibv_pd *pd, st
 	set_queues(qp, init);
 	qp->qp.qp_num = fake_table_add(&qps, qp) + FIRST_QP_NUM;
 	users_add(qp, 1);
+	give_caps(qp, &init->cap);
+	qp->silent = fake_alloc(((size_t)init->cap.max_send_wr + 1) * sizeof(*qp->silent));
 	return &qp->qp;
+}
+
+/* Some libraries leave errno as it was. */
+static bool failed(int err)
+{
+	if (err != FAKE_NO_ERRNO)
+		errno = err;
+	return err != 0;
 }
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
 	FAKE_GUARD();
-	FAKE_VERB_NULL("ibv_create_qp");
-	errno = init->qp_type == IBV_QPT_XRC_RECV ? EINVAL
-						  : init_fits(fake_context_of(pd->context), init);
-	return errno ? NULL : qp_new(fake_context_of(pd->context), pd, NULL, init);
+	FAKE_VERB_NULL(fake_context_of(pd->context), "ibv_create_qp");
+	if (failed(init->qp_type == IBV_QPT_XRC_RECV
+			    ? EINVAL
+			    : init_fits(fake_context_of(pd->context), init)))
+		return NULL;
+	return qp_new(fake_context_of(pd->context), pd, NULL, init);
 }
 
 /* The receiving half of XRC lives in a domain of its own kind; it may have a PD besides. */
@@ -178,8 +230,7 @@ static struct ibv_qp *create_xrc_recv(
 	if (init->qp_type != IBV_QPT_XRC_RECV || !init->xrcd ||
 		init->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD))
 		return NULL;
-	errno = init_fits(context, (struct ibv_qp_init_attr *)init);
-	if (errno)
+	if (failed(init_fits(context, (struct ibv_qp_init_attr *)init)))
 		return NULL;
 	return qp_new(context, init->comp_mask & IBV_QP_INIT_ATTR_PD ? init->pd : NULL, init->xrcd,
 		(struct ibv_qp_init_attr *)init);
@@ -191,7 +242,7 @@ struct ibv_qp *fake_create_qp_ex(struct ibv_context *context, struct ibv_qp_init
 	struct ibv_qp *qp;
 
 	FAKE_GUARD();
-	FAKE_VERB_NULL("ibv_create_qp_ex");
+	FAKE_VERB_NULL(fake_context_of(context), "ibv_create_qp_ex");
 	if (init->comp_mask & IBV_QP_INIT_ATTR_XRCD)
 		return create_xrc_recv(fake_context_of(context), init);
 	errno = EINVAL;
@@ -204,8 +255,7 @@ struct ibv_qp *fake_create_qp_ex(struct ibv_context *context, struct ibv_qp_init
 					  fake_context_of(context)->device->kind != FAKE_IB))
 		return NULL;
 	/* The first fields of both structs are the same. */
-	errno = init_fits(fake_context_of(context), (struct ibv_qp_init_attr *)init);
-	if (errno)
+	if (failed(init_fits(fake_context_of(context), (struct ibv_qp_init_attr *)init)))
 		return NULL;
 	qp = qp_new(fake_context_of(context), init->pd, NULL, (struct ibv_qp_init_attr *)init);
 	fake_qp_of(qp)->block_self = init->create_flags != 0;
@@ -217,7 +267,7 @@ int ibv_destroy_qp(struct ibv_qp *verbs)
 	struct fake_qp *qp = fake_qp_of(verbs);
 
 	FAKE_GUARD();
-	FAKE_RELEASE("ibv_destroy_qp");
+	FAKE_RELEASE(qp->node.context, "ibv_destroy_qp");
 	if (!TAILQ_EMPTY(&qp->attachments))
 		return EBUSY;
 	if (qp->async_unacked)
@@ -271,10 +321,20 @@ static void enter(struct fake_qp *qp, enum ibv_qp_state state)
 {
 	qp->qp.state = state;
 	qp->attr.qp_state = state;
-	if (state == IBV_QPS_RESET)
+	if (state == IBV_QPS_RESET) {
 		fake_qp_empty(qp);
-	else if (state == IBV_QPS_ERR)
+		purge_completions(qp);
+	} else if (state == IBV_QPS_ERR) {
 		fake_qp_flush(qp);
+	}
+}
+
+int fake_depths_fit(const struct fake_device *device, unsigned initiator, unsigned responder)
+{
+	return initiator > (unsigned)device->attr.max_qp_init_rd_atom ||
+			       responder > (unsigned)device->attr.max_qp_rd_atom
+		       ? EINVAL
+		       : 0;
 }
 
 static int modify(struct fake_qp *qp, const struct ibv_qp_attr *attr, int mask)
@@ -289,10 +349,16 @@ static int modify(struct fake_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if ((mask & IBV_QP_AV) && qp->node.context->device->kind == FAKE_ROCE &&
 		!attr->ah_attr.is_global)
 		return EINVAL;
+	if (fake_depths_fit(qp->node.context->device,
+		    mask & IBV_QP_MAX_QP_RD_ATOMIC ? attr->max_rd_atomic : 0,
+		    mask & IBV_QP_MAX_DEST_RD_ATOMIC ? attr->max_dest_rd_atomic : 0))
+		return EINVAL;
 	copy_path(&qp->attr, attr, mask);
 	copy_limits(&qp->attr, attr, mask);
 	if (next != qp->qp.state)
 		enter(qp, next);
+	else if (next == IBV_QPS_ERR)
+		fake_qp_flush(qp);
 	fake_work_run();
 	return 0;
 }
@@ -300,7 +366,7 @@ static int modify(struct fake_qp *qp, const struct ibv_qp_attr *attr, int mask)
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	FAKE_GUARD();
-	FAKE_VERB("ibv_modify_qp");
+	FAKE_VERB(fake_context_of(qp->context), "ibv_modify_qp");
 
 	return modify(fake_qp_of(qp), attr, mask);
 }
@@ -311,7 +377,7 @@ int ibv_query_qp(
 	struct fake_qp *qp = fake_qp_of(verbs);
 
 	FAKE_GUARD();
-	FAKE_VERB("ibv_query_qp");
+	FAKE_VERB(qp->node.context, "ibv_query_qp");
 	*attr = qp->attr;
 	attr->qp_state = attr->cur_qp_state = verbs->state;
 	attr->cap = qp->init.cap;
@@ -332,7 +398,8 @@ bool fake_qp_exists(uint32_t qp_num)
 	return fake_qp_find(qp_num) != NULL;
 }
 
-void fake_qp_join(uint32_t qp_num, uint32_t peer_qp_num)
+void fake_qp_join(
+	uint32_t qp_num, uint32_t peer_qp_num, uint8_t initiator_depth, uint8_t responder_resources)
 {
 	struct fake_qp *qp = fake_qp_find(qp_num);
 
@@ -340,7 +407,8 @@ void fake_qp_join(uint32_t qp_num, uint32_t peer_qp_num)
 		return;
 	qp->attr.dest_qp_num = peer_qp_num;
 	qp->attr.rnr_retry = 0;
-	qp->attr.max_rd_atomic = qp->attr.max_dest_rd_atomic = MAX_RD_ATOMIC_MASK;
+	qp->attr.max_rd_atomic = initiator_depth;
+	qp->attr.max_dest_rd_atomic = responder_resources;
 	qp->attr.qp_access_flags =
 		IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_LOCAL_WRITE;
 	enter(qp, IBV_QPS_RTS);
@@ -357,10 +425,17 @@ void fake_qp_fail(uint32_t qp_num)
 
 /* --- enhanced connection establishment: what the device has, and the peer's after that --- */
 
+static bool has_ece(struct ibv_qp *qp)
+{
+	return fake_context_of(qp->context)->device->ece.vendor_id;
+}
+
 int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	FAKE_GUARD();
-	FAKE_VERB("ibv_set_ece");
+	FAKE_VERB(fake_context_of(qp->context), "ibv_set_ece");
+	if (!has_ece(qp) || fake_profile_at(&fake_qp_of(qp)->node)->ece == FAKE_ECE_QUERY)
+		return EOPNOTSUPP;
 	fake_qp_of(qp)->ece = *ece;
 	return 0;
 }
@@ -368,7 +443,9 @@ int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	FAKE_GUARD();
-	FAKE_VERB("ibv_query_ece");
+	FAKE_VERB(fake_context_of(qp->context), "ibv_query_ece");
+	if (!has_ece(qp))
+		return EOPNOTSUPP;
 	*ece = fake_qp_of(qp)->ece;
 	return 0;
 }

@@ -43,8 +43,13 @@ static int init_fits(const struct fake_context *context, const struct ibv_srq_at
 {
 	const struct ibv_device_attr *device = &context->device->attr;
 
+	if (!device->max_srq)
+		return EOPNOTSUPP;
 	if (attr->max_wr > (uint32_t)device->max_srq_wr ||
 		attr->max_sge > (uint32_t)device->max_srq_sge)
+		return EINVAL;
+	if (attr->max_wr == (uint32_t)device->max_srq_wr &&
+		context->device->profile->srq_most_is_refused)
 		return EINVAL;
 	return fake_node_count(FAKE_SRQ, context) < (unsigned)device->max_srq ? 0 : ENOMEM;
 }
@@ -73,7 +78,7 @@ static struct ibv_srq *srq_new(struct ibv_pd *pd, const struct ibv_srq_init_attr
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 {
 	FAKE_GUARD();
-	FAKE_VERB_NULL("ibv_create_srq");
+	FAKE_VERB_NULL(fake_context_of(pd->context), "ibv_create_srq");
 	errno = init_fits(fake_context_of(pd->context), &init->attr);
 	return errno ? NULL : srq_new(pd, init, NULL, NULL);
 }
@@ -85,7 +90,7 @@ struct ibv_srq *fake_create_srq_ex(struct ibv_context *context, struct ibv_srq_i
 				IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
 
 	FAKE_GUARD();
-	FAKE_VERB_NULL("ibv_create_srq_ex");
+	FAKE_VERB_NULL(fake_context_of(context), "ibv_create_srq_ex");
 	errno = EOPNOTSUPP;
 	if (fake_context_of(context)->device->kind != FAKE_IB)
 		return NULL;
@@ -111,7 +116,7 @@ int ibv_modify_srq(struct ibv_srq *verbs, struct ibv_srq_attr *attr, int mask)
 	struct fake_srq *srq = fake_srq_of(verbs);
 
 	FAKE_GUARD();
-	FAKE_VERB("ibv_modify_srq");
+	FAKE_VERB(srq->node.context, "ibv_modify_srq");
 	if ((mask & IBV_SRQ_LIMIT && attr->srq_limit > srq->attr.max_wr) ||
 		(mask & IBV_SRQ_MAX_WR && attr->max_wr < srq->count))
 		return EINVAL;
@@ -125,7 +130,7 @@ int ibv_modify_srq(struct ibv_srq *verbs, struct ibv_srq_attr *attr, int mask)
 int ibv_query_srq(struct ibv_srq *verbs, struct ibv_srq_attr *attr)
 {
 	FAKE_GUARD();
-	FAKE_VERB("ibv_query_srq");
+	FAKE_VERB(fake_context_of(verbs->context), "ibv_query_srq");
 	*attr = fake_srq_of(verbs)->attr;
 	return 0;
 }
@@ -135,7 +140,7 @@ int ibv_destroy_srq(struct ibv_srq *verbs)
 	struct fake_srq *srq = fake_srq_of(verbs);
 
 	FAKE_GUARD();
-	FAKE_RELEASE("ibv_destroy_srq");
+	FAKE_RELEASE(srq->node.context, "ibv_destroy_srq");
 	if (srq->users)
 		return EBUSY;
 	if (srq->async_unacked)
@@ -167,5 +172,5 @@ int fake_post_srq_recv(struct ibv_srq *verbs, struct ibv_recv_wr *wr, struct ibv
 		srq->count++;
 	}
 	fake_work_run();
-	return err;
+	return fake_signed(&srq->node, err);
 }

@@ -8,7 +8,7 @@ struct ibv_xrcd *fake_open_xrcd(struct ibv_context *context, struct ibv_xrcd_ini
 	struct fake_xrcd *xrcd;
 
 	FAKE_GUARD();
-	FAKE_VERB_NULL("ibv_open_xrcd");
+	FAKE_VERB_NULL(fake_context_of(context), "ibv_open_xrcd");
 	errno = EOPNOTSUPP;
 	if (fake_context_of(context)->device->kind != FAKE_IB)
 		return NULL;
@@ -27,7 +27,7 @@ int fake_close_xrcd(struct ibv_xrcd *verbs)
 	struct fake_xrcd *xrcd = fake_xrcd_of(verbs);
 
 	FAKE_GUARD();
-	FAKE_RELEASE("ibv_close_xrcd");
+	FAKE_RELEASE(xrcd->node.context, "ibv_close_xrcd");
 	if (xrcd->users)
 		return EBUSY;
 	fake_node_free(&xrcd->node);

@@ -19,6 +19,7 @@ libevr_fake_la_SOURCES = \
 	t/fake/fake_fault.c \
 	t/fake/fake_inject.c \
 	t/fake/fake_order.c \
+	t/fake/fake_profile.c t/fake/fake_profile.h \
 	t/fake/fake_verbs.h \
 	t/fake/fake_verbs_async.c \
 	t/fake/fake_verbs_cq.c \
@@ -42,3 +43,7 @@ EVR_FAKE_HEAP_WRAP = \
 	-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=strdup \
 	-Wl,--wrap=fake_lock -Wl,--wrap=fake_unlock
 libevr_fake_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
+
+# The suites that run on it, on each of the devices that it can be.
+TESTS += t/fake/profiles.sh
+EXTRA_DIST += t/fake/profiles.sh

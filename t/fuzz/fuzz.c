@@ -58,7 +58,7 @@ static void remove_devices(void)
 
 	for (kind = 0; kind < FAKE_KINDS; kind++)
 		fake_device_remove((enum fake_kind)kind);
-	rdma_destroy_event_channel(rdma_create_event_channel());
+	rdma_free_devices(rdma_get_devices(NULL));
 }
 
 void fuzz_end(void)

@@ -54,7 +54,7 @@ wait_until() {
 is_listening() { rdma resource show cm_id | grep 'state LISTEN' | grep -q "[]:]$1 "; }
 
 # wait_listener PORT [SECONDS]
-wait_listener() { wait_until "${2:-10}" is_listening "$1"; }
+wait_listener() { wait_until "${2:-60}" is_listening "$1"; }
 
 # resources PID: how many objects of each kind the process holds, as "qp 1 cq 2 ...".
 resources() {
@@ -92,22 +92,20 @@ dev_make() {
 	esac
 	ip link add "$EVR_NETDEV" type veth peer name "${EVR_NETDEV}p" || return 1
 	ip addr add "$EVR_IP4/24" dev "$EVR_NETDEV"
-	ip addr add "$EVR_IP6/64" dev "$EVR_NETDEV" nodad
+	echo 0 >"/proc/sys/net/ipv6/conf/$EVR_NETDEV/accept_dad"
+	ip addr add "$EVR_IP6/64" dev "$EVR_NETDEV"
 	ip link set "${EVR_NETDEV}p" up
 	ip link set "$EVR_NETDEV" up
 	ip route replace "239.0.0.0/8" dev "$EVR_NETDEV"
-	wait_until 5 netdev_ready &&
+	wait_until 60 netdev_ready &&
 		rdma link add "$EVR_DEV" type "$1" netdev "$EVR_NETDEV" &&
-		wait_until 5 is_active "$EVR_DEV" && return
+		wait_until 60 is_active "$EVR_DEV" && return
 	dev_down
 	return 1
 }
 
-# Up, and its link-local address past duplicate detection.
-netdev_ready() {
-	ip -br link show dev "$EVR_NETDEV" | grep -q LOWER_UP &&
-		! ip -6 addr show dev "$EVR_NETDEV" | grep -q tentative
-}
+# Up, with its addresses usable: there is no other to detect duplicates with.
+netdev_ready() { ip -br link show dev "$EVR_NETDEV" | grep -q LOWER_UP; }
 
 dev_find() {
 	case $1 in rxe) want=CA ;; *) want=RNIC ;; esac
@@ -150,7 +148,7 @@ dev_up_eth0() {
 	EVR_DEV=rxe0 EVR_NETDEV=eth0 EVR_IP4=$EVR_SELF_IP4 EVR_IP6=$EVR_SELF_IP6
 	export EVR_DEV EVR_NETDEV EVR_IP4 EVR_IP6
 	rdma link add rxe0 type rxe netdev eth0
-	wait_until 5 is_active rxe0
+	wait_until 60 is_active rxe0
 }
 
 # --- two guests --------------------------------------------------------------

@@ -5,21 +5,37 @@ GUEST2_TESTS += t/guest/net.sh
 
 GUEST_FILES = \
 	t/guest/README \
-	t/guest/boot.sh t/guest/both t/guest/eth0.sh t/guest/fetch t/guest/host.sh t/guest/init t/guest/inside \
-	t/guest/lib.sh t/guest/many t/guest/net.sh t/guest/run t/guest/run2 t/guest/smoke.sh \
-	t/guest/suite t/guest/tap.awk
+	t/guest/boot.sh t/guest/cells t/guest/eth0.sh t/guest/fetch t/guest/fetch_qemu.sh \
+	t/guest/fetch_uml.sh t/guest/host.sh t/guest/init_qemu t/guest/init_uml t/guest/inside \
+	t/guest/lib.sh t/guest/many t/guest/net.sh t/guest/packages.sh t/guest/qemu.sh t/guest/run \
+	t/guest/run2 t/guest/same_random.c t/guest/smoke.sh t/guest/suite t/guest/tap.awk t/guest/uml.config t/guest/uml.patch \
+	t/guest/uml.sh
 EXTRA_DIST += $(GUEST_FILES) t/setup.sh t/bootstrap.sh t/check.sh t/cells
 
 GUEST_ENV = top_srcdir='$(abs_top_srcdir)' top_builddir='$(abs_top_builddir)'
 
 check-guest: all
 	@$(MAKE) -s $(AM_MAKEFLAGS) $(check_PROGRAMS) $(check_LTLIBRARIES)
-	@$(GUEST_ENV) $(srcdir)/t/guest/both -o t/guest/log/one $(GUEST_TESTS); one=$$?; \
-	$(GUEST_ENV) $(srcdir)/t/guest/suite -2 -o t/guest/log/two $(GUEST2_TESTS); two=$$?; \
-	cat t/guest/log/*/count; \
-	test $$one -eq 0 && test $$two -eq 0
+	@rm -rf t/guest/log/all
+	@$(GUEST_ENV) $(srcdir)/t/guest/suite -o t/guest/log/all $(GUEST_TESTS) -- $(GUEST2_TESTS)
 
-# Some of it, for a build that is slow: with sanitizers, say.
+# Some of it, for a short check.
+GUEST_SHORT_TESTS = \
+	t/conform/device.sh:rxe:ours t/conform/device.sh:siw:ours \
+	t/conform/device.sh:rxe:stock t/conform/device.sh:siw:stock \
+	t/guest/smoke.sh t/interop/examples.sh t/interop/errors.sh:rxe t/interop/errors.sh:siw \
+	t/interop/tool_errors.sh:rxe t/interop/tool_errors.sh:siw \
+	t/interop/ucmatose.sh:rxe t/interop/ucmatose.sh:siw t/interop/mckey.sh:rxe \
+	t/schedule/device.sh:rxe:1:100 t/schedule/device.sh:siw:1:50
+GUEST2_SHORT_TESTS = t/interop/mckey2.sh
+
+check-guest-short: all
+	@$(MAKE) -s $(AM_MAKEFLAGS) $(check_PROGRAMS) $(check_LTLIBRARIES)
+	@rm -rf t/guest/log/short
+	@$(GUEST_ENV) $(srcdir)/t/guest/suite -o t/guest/log/short $(GUEST_SHORT_TESTS) \
+		-- $(GUEST2_SHORT_TESTS)
+
+# And for a build that is slow: with sanitizers, say.
 GUEST_BRIEF_TESTS = \
 	t/guest/smoke.sh t/conform/device.sh:rxe:ours t/conform/device.sh:siw:ours \
 	t/interop/examples.sh t/interop/tool_errors.sh:rxe t/interop/crowd.sh:siw \
@@ -28,14 +44,11 @@ GUEST_BRIEF_TESTS = \
 
 check-guest-brief: all
 	@$(MAKE) -s $(AM_MAKEFLAGS) $(check_PROGRAMS) $(check_LTLIBRARIES)
-	@$(GUEST_ENV) $(srcdir)/t/guest/both -o t/guest/log/brief $(GUEST_BRIEF_TESTS)
+	@rm -rf t/guest/log/brief
+	@$(GUEST_ENV) $(srcdir)/t/guest/suite -o t/guest/log/brief $(GUEST_BRIEF_TESTS)
 
 clean-local: clean-guest
 clean-guest:
 	rm -rf t/guest/log
 
-distclean-local: distclean-guest
-distclean-guest:
-	rm -rf t/guest/cache
-
-.PHONY: check-guest check-guest-brief clean-guest distclean-guest
+.PHONY: check-guest check-guest-short check-guest-brief clean-guest

@@ -1,5 +1,6 @@
 #!/bin/sh
 # The harness tests itself: both devices come up, carry the stock tools, and go away.
+# time: virtual
 . "$top_srcdir/t/guest/lib.sh"
 
 gone() { ! dev_is_made || [ ! -e "/sys/class/infiniband/$1" ]; }

@@ -2,6 +2,7 @@
 # calls.sh rxe|siw: what one more connection costs in trips to the kernel, on our librdmacm and on
 # the stock one: the commands of the CM's device and the calls of the verbs' device, by name, as the
 # kernel itself counts them by probes on its entries. The tools are the distribution's.
+# needs: probes
 . "$top_srcdir/t/interop/ends.sh"
 . "$top_srcdir/t/interop/probes.sh"
 

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Each end of the interop cells really runs on the librdmacm that its name says.
+# time: virtual
 . "$top_srcdir/t/interop/ends.sh"
 
 for end in ours@ours ours@stock stock@ours stock@stock; do

@@ -1,6 +1,7 @@
 #!/bin/sh
 # crowd.sh rxe|siw: as many connections on one loop as the device has room for, with an end in a
 # process each: all established, data passed, all closed.
+# time: virtual
 . "$top_srcdir/t/interop/ends.sh"
 
 case $1 in rxe) conns=500 ;; *) conns=32 ;; esac

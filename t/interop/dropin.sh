@@ -2,6 +2,7 @@
 # dropin.sh rxe|siw: the distribution's tools, unmodified, on our librdmacm.so.1 and on their own:
 # stock on both sides as the control, then ours on each side and on both, which have to end and to
 # print the same.
+# time: virtual
 . "$top_srcdir/t/interop/groups.sh"
 
 kind=$1

@@ -2,6 +2,7 @@
 # errors.sh rxe|siw: the contract of errors on a device. Each row of the table on our library and on
 # the distribution's, in this order; a cell for each function, of which every row has to be kept by
 # ours.
+# time: instant
 . "$top_srcdir/t/guest/lib.sh"
 
 stock=$(dirname "$(ldconfig -p | sed -n 's/.*librdmacm\.so\.1 .*=> //p' | head -n 1)")

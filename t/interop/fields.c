@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <rdma/rdma_verbs.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -324,7 +325,7 @@ static const struct {
 	{ "groups", groups },
 };
 
-static void run(const char *ip, const char *name)
+static void run(const char *ip, unsigned port, const char *name)
 {
 	size_t i;
 
@@ -332,7 +333,7 @@ static void run(const char *ip, const char *name)
 		if (strcmp(scenarios[i].name, name))
 			continue;
 		printf("@%s\n", name);
-		fields_open(ip);
+		fields_open(ip, port);
 		scenarios[i].run();
 		fields_close();
 	}
@@ -340,12 +341,13 @@ static void run(const char *ip, const char *name)
 
 int main(int argc, char **argv)
 {
+	unsigned port = argc > 2 ? (unsigned)atoi(argv[2]) : 0;
 	int i;
 
 	alarm(60);
 	setlinebuf(stdout);
-	for (i = 2; i < argc; i++)
-		run(argv[1], argv[i]);
+	for (i = 3; i < argc; i++, port += FIELDS_PORTS)
+		run(argv[1], port, argv[i]);
 	printf("@end\n");
 	return 0;
 }

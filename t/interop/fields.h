@@ -13,8 +13,11 @@ struct fields_cast {
 
 extern struct fields_cast cast;
 
-/* Named ports are in this hundred. */
-enum { FIELDS_PORT = 7800, FIELDS_WAIT_MS = 2000 };
+/*
+ * How many ports a scenario may name: each has its own, since a pair of ports is not to be had
+ * again at once where a connection is one of TCP.
+ */
+enum { FIELDS_PORTS = 10, FIELDS_WAIT_MS = 2000 };
 
 /* show */
 void fields_show_ids(void);
@@ -24,7 +27,10 @@ void fields_show_event(const struct rdma_cm_event *event);
 void fields_must(int ret, const char *what);
 /* The device's address, or any address of its family, at the n-th of our ports; 0: none. */
 struct sockaddr *fields_addr(int any, int n);
-void fields_open(const char *ip);
+/* Which of our ports it is, 0 if none. */
+unsigned fields_port(in_port_t port);
+/* Our ports begin at the one given. */
+void fields_open(const char *ip, unsigned port);
 void fields_close(void);
 /* The next event, which has to be of the type. */
 void fields_await(enum rdma_cm_event_type type);

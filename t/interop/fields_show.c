@@ -20,10 +20,12 @@ static void show_bytes(const char *name, const void *data, size_t len)
 static void show_addr(const char *name, const struct sockaddr_storage *addr)
 {
 	struct sockaddr_in6 copy; /* with its port where an IPv4 address has it */
+	unsigned n;
 
 	memcpy(&copy, addr, sizeof(copy));
-	if (copy.sin6_port && ntohs(copy.sin6_port) / 100 != FIELDS_PORT / 100)
-		copy.sin6_port = 0xffff;
+	n = fields_port(copy.sin6_port);
+	if (copy.sin6_port)
+		copy.sin6_port = n ? htons((in_port_t)n) : 0xffff;
 	show_bytes(name, &copy, sizeof(copy));
 }
 
@@ -56,7 +58,7 @@ static void show_id(const char *name, struct rdma_cm_id *id)
 	show_bytes("sgid", &addr->addr.ibaddr.sgid, 16);
 	show_bytes("dgid", &addr->addr.ibaddr.dgid, 16);
 	printf("  pkey %x ports %d %u paths %d %d\n", addr->addr.ibaddr.pkey,
-		rdma_get_src_port(id) != 0, ntohs(rdma_get_dst_port(id)), id->route.num_paths,
+		rdma_get_src_port(id) != 0, fields_port(rdma_get_dst_port(id)), id->route.num_paths,
 		id->route.path_rec != NULL);
 	for (i = 0; i < id->route.num_paths; i++)
 		show_path(&id->route.path_rec[i]);

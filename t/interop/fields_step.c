@@ -10,6 +10,7 @@
 struct fields_cast cast;
 
 static struct sockaddr_storage device;
+static unsigned first_port;
 
 void fields_must(int ret, const char *what)
 {
@@ -37,7 +38,7 @@ struct sockaddr *fields_addr(int any, int n)
 	static struct sockaddr_storage addrs[4];
 	static unsigned next;
 	struct sockaddr_storage *addr = &addrs[next++ % 4];
-	in_port_t port = n ? htons((in_port_t)(FIELDS_PORT + n)) : 0;
+	in_port_t port = n ? htons((in_port_t)(first_port + (unsigned)n)) : 0;
 
 	*addr = device;
 	if (any) {
@@ -51,8 +52,16 @@ struct sockaddr *fields_addr(int any, int n)
 	return (struct sockaddr *)addr;
 }
 
-void fields_open(const char *ip)
+unsigned fields_port(in_port_t port)
 {
+	unsigned n = ntohs(port) - first_port;
+
+	return n < FIELDS_PORTS ? n : 0;
+}
+
+void fields_open(const char *ip, unsigned port)
+{
+	first_port = port;
 	parse(ip);
 	cast = (struct fields_cast){ .channel = rdma_create_event_channel() };
 	fields_must(!cast.channel, "rdma_create_event_channel");

@@ -1,6 +1,7 @@
 #!/bin/sh
 # join_ex.sh rxe|siw ours|stock: rdma_join_multicast_ex() on a device, of our librdmacm or of the
 # distribution's.
+# time: instant
 . "$top_srcdir/t/guest/lib.sh"
 export EVR_KIND="$1" EVR_CORE="$2"
 

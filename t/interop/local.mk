@@ -3,7 +3,9 @@ GUEST_TESTS += t/interop/examples.sh
 # The stock tools on our librdmacm, and a device removed under a living process.
 if TESTS_ENABLED
 if !SYSTEM_RDMACM
-check_PROGRAMS += t/interop/removal
+check_PROGRAMS += t/interop/files t/interop/removal
+t_interop_files_SOURCES = t/interop/files.c
+t_interop_files_LDADD = librdmacm.la $(VERBS_LIBS)
 t_interop_removal_SOURCES = t/interop/removal.c
 t_interop_removal_LDADD = librdmacm.la $(VERBS_LIBS)
 check_PROGRAMS += t/interop/fields
@@ -39,11 +41,12 @@ GUEST_TESTS += t/interop/privileges.sh:rxe
 GUEST_TESTS += t/interop/fields.sh:rxe t/interop/fields.sh:siw
 GUEST_TESTS += t/interop/dropin.sh:rxe t/interop/dropin.sh:siw
 GUEST_TESTS += t/interop/others.sh:rxe t/interop/others.sh:siw
+GUEST_TESTS += t/interop/files.sh:rxe t/interop/files.sh:siw
 GUEST_TESTS += t/interop/removal.sh:rxe t/interop/removal.sh:siw
 endif
 endif
 EXTRA_DIST += t/interop/calls.awk t/interop/calls.sh t/interop/dropin.sh t/interop/errors.sh \
-	t/interop/fields.sh t/interop/join_ex.sh t/interop/removal.sh \
+	t/interop/fields.sh t/interop/files.sh t/interop/join_ex.sh t/interop/removal.sh \
 	t/interop/commands.awk t/interop/probes.sh t/interop/stall.awk t/interop/stall.sh \
 	t/interop/others.sh t/interop/others_pyverbs.py t/interop/others_rpma.py
 
@@ -55,12 +58,13 @@ EXTRA_DIST += t/interop/tool_errors.sh
 if !SYSTEM_RDMACM
 GUEST_TESTS += t/interop/cores.sh t/interop/ucmatose.sh:rxe t/interop/ucmatose.sh:siw \
 	t/interop/mckey.sh:rxe t/interop/migrate.sh:rxe t/interop/migrate.sh:siw \
+	t/interop/migrate_rounds.sh:rxe t/interop/migrate_rounds.sh:siw \
 	t/interop/crowd.sh:rxe t/interop/crowd.sh:siw
 GUEST2_TESTS += t/interop/mckey2.sh
 endif
 
 EXTRA_DIST += t/interop/cores.sh t/interop/crowd.sh t/interop/ends.sh t/interop/examples.sh t/interop/groups.sh \
-	t/interop/mckey.sh t/interop/mckey2.sh t/interop/migrate.sh t/interop/ucmatose.sh
+	t/interop/mckey.sh t/interop/mckey2.sh t/interop/migrate.sh t/interop/migrate_rounds.sh t/interop/ucmatose.sh
 
 # libevrdma beside a library that was built on the stock librdmacm.
 if !SYSTEM_RDMACM

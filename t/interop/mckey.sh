@@ -1,6 +1,7 @@
 #!/bin/sh
 # mckey.sh rxe [SENDER RECEIVER]...: one sender and its receivers on one host, all cells of a pair
 # at once on groups of their own.
+# time: virtual
 . "$top_srcdir/t/interop/groups.sh"
 
 kind=$1
@@ -27,7 +28,7 @@ one() {
 		j=$((j + 1))
 		mckey_run "$i.receiver$j" "$r" -b "$EVR_IP4" -m "$(group $set $i)" $options &
 	done
-	wait_until 30 has_users $set $i $((count * conns)) || :
+	wait_until 60 has_users $set $i $((count * conns)) || :
 	# shellcheck disable=SC2086 # options are words
 	mckey_run "$i.sender" "$s" -s -b "$EVR_IP4" -m "$(group $set $i)" $options $own
 	wait

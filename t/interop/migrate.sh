@@ -2,6 +2,7 @@
 # migrate.sh rxe|siw: `ucmatose -m` between all ends. Of each side every connection's id is moved to
 # the second channel before its disconnect, which is asked for there: so say the commands that the
 # kernel was given.
+# time: virtual
 . "$top_srcdir/t/interop/ends.sh"
 
 # Leaks are none of this test's, and cannot be looked for in a process that is traced.
@@ -63,7 +64,7 @@ show() { sed "s/^/$1: /" "$tmp/$1"; }
 attempt() {
 	(traced server "$2" -b "$EVR_IP4") &
 	pid=$!
-	wait_listener 7471 20 && (traced client "$1" -s "$EVR_IP4") && client=0 || client=$?
+	wait_listener 7471 && (traced client "$1" -s "$EVR_IP4") && client=0 || client=$?
 	[ $client = 0 ] || pkill -P $pid
 	wait $pid && server=0 || server=$?
 	[ $client = 0 ] && [ $server = 0 ]

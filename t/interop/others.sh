@@ -2,6 +2,7 @@
 # others.sh rxe|siw: programs of the distribution that are none of the CM's own tools, unmodified, on
 # our librdmacm.so.1: benchmarks, libfabric, uDAPL, librpma and the tests of pyverbs. Stock on
 # both sides is the control; ours on each side and on both has to end and to print the same.
+# needs: two-processors
 . "$top_srcdir/t/interop/ends.sh"
 
 kind=$1
@@ -94,7 +95,7 @@ one() {
 	: >"$tmp/differs"
 	serve "$1" "$3"
 	# shellcheck disable=SC2086 # words
-	wait_until 15 ready $2 && runs_on $server_core $pid && run_client "$4" && client=0 || client=$?
+	wait_until 60 ready $2 && runs_on $server_core $pid && run_client "$4" && client=0 || client=$?
 	[ $client = 0 ] || kill $pid 2>/dev/null || :
 	await && server=0 || server=$?
 	[ $client = 0 ] && [ $server = 0 ] && same_as_control "$1" && return

@@ -1,6 +1,7 @@
 #!/bin/sh
 # What is left of a channel after its process gave its privileges up, and how to go on; on our library
 # and on the distribution's. Argument: rxe or siw.
+# time: instant
 . "$top_srcdir/t/guest/lib.sh"
 
 tmp=$(mktemp -d)

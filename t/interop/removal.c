@@ -133,6 +133,16 @@ static void removed_with_a_connection(struct sockaddr *addr, const char *remove)
 	check(ends(pid, PATIENCE_MS), "the removal ends though the process lives");
 }
 
+/* Nobody tells of the removal: a loop that turns for other reasons finds out. */
+static int ends_while_the_loop_turns(pid_t pid)
+{
+	int i;
+
+	for (i = 0; i < PATIENCE_MS / 100 && !ends(pid, 100); i++)
+		next_event(0);
+	return i < PATIENCE_MS / 100;
+}
+
 static void removed_while_idle(struct sockaddr *addr, const char *remove)
 {
 	struct rdma_cm_id *pair[2];
@@ -140,7 +150,7 @@ static void removed_while_idle(struct sockaddr *addr, const char *remove)
 	connect_pair(addr, pair);
 	destroy(pair[0]);
 	destroy(pair[1]);
-	check(ends(start(remove), PATIENCE_MS), "a device that nobody uses can be removed");
+	check(ends_while_the_loop_turns(start(remove)), "a device that nobody uses can be removed");
 }
 
 static void removed_after_a_pd_of_ours(struct sockaddr *addr, const char *remove)
@@ -156,8 +166,7 @@ static void removed_after_a_pd_of_ours(struct sockaddr *addr, const char *remove
 	pid = start(remove);
 	check(!ends(pid, 300), "the removal waits for the domain");
 	check(!ibv_dealloc_pd(pd), "the domain goes");
-	check(!next_event(0), "the loop turns");
-	check(ends(pid, PATIENCE_MS), "the removal ends with the domain");
+	check(ends_while_the_loop_turns(pid), "the removal ends without the domain");
 }
 
 static struct ibv_context *look_up(struct sockaddr *addr)
@@ -172,19 +181,26 @@ static struct ibv_context *look_up(struct sockaddr *addr)
 	return verbs;
 }
 
-/* Nobody tells of the removal: a loop that turns for other reasons finds out. */
 static void removed_after_a_look_up(struct sockaddr *addr, const char *remove)
 {
 	struct ibv_context *verbs = look_up(addr);
 	struct ibv_device_attr attr;
-	pid_t pid;
-	int i;
 
+	check(!next_event(0), "the loop turns");
 	check(!ibv_query_device(verbs, &attr), "the context is there without an id");
+	check(ends_while_the_loop_turns(start(remove)), "the removal ends while the loop turns");
+}
+
+/* Asking for the devices is a look as well. */
+static void removed_before_a_listing(struct sockaddr *addr, const char *remove)
+{
+	pid_t pid;
+
+	look_up(addr);
 	pid = start(remove);
-	for (i = 0; i < PATIENCE_MS / 100 && !ends(pid, 100); i++)
-		next_event(0);
-	check(i < PATIENCE_MS / 100, "the removal ends while the loop turns");
+	check(!ends(pid, 300), "the removal waits for a look");
+	rdma_free_devices(rdma_get_devices(NULL));
+	check(ends(pid, PATIENCE_MS), "the removal ends with the list of devices");
 }
 
 static void bring_back(const char *add)
@@ -220,6 +236,8 @@ int main(int argc, char **argv)
 	removed_after_a_pd_of_ours((struct sockaddr *)&addr, argv[1]);
 	bring_back(argv[2]);
 	removed_after_a_look_up((struct sockaddr *)&addr, argv[1]);
+	bring_back(argv[2]);
+	removed_before_a_listing((struct sockaddr *)&addr, argv[1]);
 	bring_back(argv[2]);
 	check(!rdma_destroy_id(listener), "the listener is destroyed");
 	rdma_destroy_event_channel(channel);

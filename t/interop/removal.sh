@@ -1,5 +1,6 @@
 #!/bin/sh
 # Runs the program of the same name on a device that it removes. Argument: rxe or siw.
+# time: instant
 . "$top_srcdir/t/guest/lib.sh"
 
 dev_up "$1" || exit 1

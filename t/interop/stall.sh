@@ -2,12 +2,13 @@
 # stall.sh rxe|siw: the conformance suite while the kernel traces the thread of its loop. No system
 # call of it may sleep, but for the loop's own wait and what evrdma_threads(7) lists; how long those
 # took is printed.
+# needs: probes
 . "$top_srcdir/t/guest/lib.sh"
 . "$top_srcdir/t/interop/probes.sh"
 
 kind=$1
 # The tests' own files are in memory: to wait for them is not the library's doing.
-[ -z "${EVR_IN_GUEST:-}" ] || mount -t tmpfs tmpfs /tmp
+[ -z "${EVR_IN_GUEST:-}" ] || export TMPDIR=/dev/shm
 page=$top_srcdir/man/evrdma_threads.7
 tmp=$(mktemp -d)
 # Without those that start threads or processes, or take the device away.

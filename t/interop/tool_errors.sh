@@ -1,6 +1,7 @@
 #!/bin/sh
 # tool_errors.sh rxe|siw: what our tools say when something is wrong: one line on stderr that says
 # what failed and what to do, and a status that is not 0.
+# time: virtual
 . "$top_srcdir/t/guest/lib.sh"
 
 kind=$1
@@ -54,6 +55,20 @@ start() {
 	pid=$!
 }
 
+# start_stopping NAME LINE TOOL ARGUMENT...: the same for one that stops as it says that line.
+start_stopping() {
+	name=$1 line=$2 tool=$3
+	shift 3
+	: >"$tmp/$name.out"
+	strace -D -qq -o /dev/null -e trace=write -P "$tmp/$name.out" \
+		-e inject=write:signal=SIGSTOP:when="$line" \
+		"$bin/$tool" "$@" >"$tmp/$name.out" 2>"$tmp/$name.err" &
+	pid=$!
+}
+
+# It stands still at its very start as well.
+has_stopped() { [ "$(wc -l <"$tmp/$1.out")" -ge 3 ] && grep -q '^State:.*[Tt]' "/proc/$2/status"; }
+
 has_said() { grep -qF -e "$2" "$tmp/$1.out" "$tmp/$1.err"; }
 is_gone() { ! kill -0 "$1" 2>/dev/null || grep -q '^State:.*Z' "/proc/$1/status"; }
 
@@ -68,6 +83,7 @@ ended() {
 	status=$?
 	[ $status -eq "$2" ] || {
 		echo "status $status, not $2"
+		tail -n 5 "$tmp"/*.out "$tmp"/*.err
 		return 1
 	}
 }
@@ -112,7 +128,7 @@ port_in_use() {
 silence_up() {
 	ip link add evrsilent type dummy && ip addr add 198.51.100.1/24 dev evrsilent &&
 		ip link set evrsilent up && rdma link add silent0 type "$kind" netdev evrsilent &&
-		wait_until 5 is_active silent0
+		wait_until 60 is_active silent0
 }
 
 silence_down() {
@@ -149,19 +165,24 @@ silent_peer() {
 
 # --- a peer that goes away -------------------------------------------------------
 
-# A transfer that cannot end, since one side is stopped. Sets server and client.
+# A transfer that cannot end, since one side stops in the middle, which is when it says its third
+# line. Sets server and client.
 stalled() {
-	start server ucmatose -b "$EVR_IP4" -p "$1" -C 2000 -S 16384
-	server=$pid
-	wait_listener "$1"
-	start client ucmatose -s "$EVR_IP4" -p "$1" -C 2000 -S 16384
-	client=$pid
-	wait_until 20 has_said "$2" "$3"
+	transfer="-p $1 -C 2000 -S 16384" starter_server='start server' starter_client='start client'
+	eval "starter_$2='start_stopping $2 3'"
+	# shellcheck disable=SC2086 # words
+	{
+		$starter_server ucmatose -b "$EVR_IP4" $transfer
+		server=$pid
+		wait_listener "$1"
+		$starter_client ucmatose -s "$EVR_IP4" $transfer
+		client=$pid
+	}
+	eval "wait_until 60 has_stopped $2 \$$2"
 }
 
 killed_server() {
-	stalled 7001 server "completing sends"
-	kill -STOP "$server"
+	stalled 7001 server
 	cell "$kind: a client waits for a server that stands still" kill -0 "$client"
 	kill -9 "$server"
 	wait "$server" 2>/dev/null
@@ -170,8 +191,7 @@ killed_server() {
 }
 
 killed_client() {
-	stalled 7002 client "receiving data transfers"
-	kill -STOP "$client"
+	stalled 7002 client
 	kill -9 "$client"
 	wait "$client" 2>/dev/null
 	cell "$kind: a server whose client is killed in mid-transfer fails" ended "$server" 1 20
@@ -180,8 +200,7 @@ killed_client() {
 
 # The server has its only client, which stands still, when another one comes.
 one_too_many() {
-	stalled 7003 client "receiving data transfers"
-	kill -STOP "$client"
+	stalled 7003 client
 	says "a client too many is refused" "a server is running there" \
 		ucmatose -s "$EVR_IP4" -p 7003 -C 2000 -S 16384
 	cell "$kind: the server says that it fails the request" \
@@ -263,7 +282,7 @@ roce() {
 	says "a message larger than the MTU" "larger than the MTU" \
 		mckey -m 239.0.0.1 -b "$EVR_IP4" -S 5000
 	start receiver mckey -m 239.0.0.1 -b "$EVR_IP4"
-	wait_until 20 has_said receiver "receiving data transfers"
+	wait_until 60 has_said receiver "receiving data transfers"
 	kill -INT $pid
 	cell "$kind: a receiver that is interrupted" ended $pid 1 20
 	cell "$kind: says what is missing" told receiver "0 of 10 messages received"

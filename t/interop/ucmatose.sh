@@ -1,5 +1,6 @@
 #!/bin/sh
 # ucmatose.sh rxe|siw [CLIENT SERVER]...: the matrix of ucmatose pairs on one device.
+# time: virtual
 . "$top_srcdir/t/interop/ends.sh"
 
 kind=$1

@@ -4,12 +4,20 @@
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { NS_PER_US = 1000, US_PER_MS = 1000, US_PER_S = 1000000 };
+enum {
+	NS_PER_US = 1000,
+	US_PER_MS = 1000,
+	US_PER_S = 1000000,
+	LONGEST_MS = 5000,
+	MANY_LOOKS = 4000,
+	SPIN_US = 10000
+};
 
-static uint64_t now_us, start_us, tick_us;
+static uint64_t now_us, start_us, tick_us, woken_us, held_us;
 static struct event_base *sleeper;
 static bool started, may_skip, went_to_sleep, for_ever;
 
@@ -25,6 +33,11 @@ void clock_start(unsigned us)
 	started = true;
 }
 
+void clock_follow(void)
+{
+	start_us = clock_real_us();
+}
+
 void clock_stop(void)
 {
 	started = false;
@@ -32,7 +45,15 @@ void clock_stop(void)
 
 uint64_t clock_now_us(void)
 {
-	return now_us - start_us;
+	return (started ? now_us : clock_real_us()) - start_us;
+}
+
+uint64_t clock_held_us(void)
+{
+	uint64_t us = held_us;
+
+	held_us = 0;
+	return us;
 }
 
 void clock_advance_us(uint64_t us)
@@ -70,27 +91,87 @@ int gettimeofday(struct timeval *tv, void *zone)
 	return 0;
 }
 
+static int look(int epoll, struct epoll_event *events, int max, int timeout_ms)
+{
+	return (int)syscall(SYS_epoll_pwait, epoll, events, max, timeout_ms, NULL, (size_t)0);
+}
+
+/* On the machine's time: a loop that finds work for ever never comes to where much time passes. */
+static void check_spinning(void)
+{
+	static uint64_t since_us;
+	static unsigned looks;
+	uint64_t now = clock_real_us();
+
+	if (now - since_us > SPIN_US) {
+		since_us = now;
+		looks = 0;
+	}
+	if (++looks == MANY_LOOKS)
+		abort();
+}
+
+/* Goes on at the time that was to be waited for, or sees that it is too far for that. */
+static bool can_wait(int timeout_ms)
+{
+	if (!started)
+		return may_skip && timeout_ms > 0 && timeout_ms <= LONGEST_MS;
+	return timeout_ms > 0 && (may_skip || !sleeper);
+}
+
+/* What is waited for on the machine's time may be the kernel as well, which has its time-outs. */
+static int wait_for_it(int epoll, struct epoll_event *events, int max, int timeout_ms)
+{
+	if (!started)
+		return look(epoll, events, max, timeout_ms);
+	now_us += (uint64_t)timeout_ms * US_PER_MS;
+	return 0;
+}
+
 /*
  * Looks without waiting. What was to be waited for is a timer, or nothing. A loop that is not run
  * by clock_turn() goes on at that time.
  */
-int epoll_wait(int epoll, struct epoll_event *events, int max, int timeout_ms)
+static int wait_or_tell(int epoll, struct epoll_event *events, int max, int timeout_ms)
 {
-	int n = (int)syscall(
-		SYS_epoll_pwait, epoll, events, max, started ? 0 : timeout_ms, NULL, (size_t)0);
+	int n = look(epoll, events, max, 0);
 
-	if (n || !timeout_ms || !started)
+	if (n || !timeout_ms)
 		return n;
-	if (timeout_ms > 0 && (may_skip || !sleeper)) {
-		now_us += (uint64_t)timeout_ms * US_PER_MS;
-		return 0;
-	}
+	if (can_wait(timeout_ms))
+		return wait_for_it(epoll, events, max, timeout_ms);
+	if (!started && may_skip)
+		n = look(epoll, events, max, LONGEST_MS);
+	if (n)
+		return n;
 	/* From here to the end of the turn no time passes, so that no timer is due after all. */
 	went_to_sleep = true;
 	for_ever = timeout_ms < 0;
 	if (sleeper)
 		event_base_loopbreak(sleeper);
 	return 0;
+}
+
+int epoll_wait(int epoll, struct epoll_event *events, int max, int timeout_ms)
+{
+	int n;
+
+	if (!started)
+		check_spinning();
+	if (!started && !sleeper)
+		return look(epoll, events, max, timeout_ms);
+	n = wait_or_tell(epoll, events, max, timeout_ms);
+	woken_us = clock_now_us();
+	return n;
+}
+
+/* From the look at the events to the end of the turn the loop is held by those whom it calls. */
+static void measure_turn(void)
+{
+	uint64_t us = clock_now_us() - woken_us;
+
+	if (us > held_us)
+		held_us = us;
 }
 
 enum clock_turn clock_turn(struct event_base *loop, bool skip)
@@ -100,8 +181,10 @@ enum clock_turn clock_turn(struct event_base *loop, bool skip)
 
 	sleeper = loop;
 	may_skip = skip;
+	woken_us = clock_now_us();
 	ret = event_base_loop(loop, EVLOOP_ONCE);
 	sleeper = NULL;
+	measure_turn();
 	slept = went_to_sleep;
 	went_to_sleep = false;
 	if (ret == 1)

@@ -1,6 +1,7 @@
 /*
- * The time of a schedule. It passes only when the schedule says so: the clock of the whole program,
- * libevent's included, is the one here, and where the loop would sleep it is told so instead.
+ * The time of a schedule. Once started it passes only when the schedule says so: the clock of the
+ * whole program, libevent's included, is the one here, and where the loop would sleep it is told so
+ * instead. Before that it is the machine's, which may itself skip what nobody waits through.
  */
 #ifndef EVR_SCHEDULE_CLOCK_H
 #define EVR_SCHEDULE_CLOCK_H
@@ -12,10 +13,15 @@ struct event_base;
 
 /* Starts over; every reading of the clock then takes tick_us. */
 void clock_start(unsigned tick_us);
+/* Starts over on the machine's time. */
+void clock_follow(void);
 /* The clock is the machine's, as it was before the first start. */
 void clock_stop(void);
 uint64_t clock_now_us(void);
 void clock_advance_us(uint64_t us);
+
+/* The longest that those whom a turn called kept the loop, since it was last asked. */
+uint64_t clock_held_us(void);
 
 /* The machine's own time. */
 uint64_t clock_real_us(void);

@@ -5,7 +5,7 @@
 
 #include "schedule/impossible.h"
 
-enum { MAX_STATES = 8, MAX_MARKS = 24 };
+enum { MAX_STATES = 8, MAX_MARKS = 32 };
 
 struct names {
 	const char *kind;
@@ -38,6 +38,7 @@ static const struct names names[KINDS] = {
 			[LISTENER_LIMITED] = "LIMITED",
 			[LISTENER_ERROR] = "ERROR",
 			[LISTENER_CLOSED] = "CLOSED",
+			[LISTENER_LISTENING] = "LISTENING",
 			[LISTENER_PULLED] = "PULLED",
 		},
 	},
@@ -64,6 +65,8 @@ static const struct names names[KINDS] = {
 			[CONN_CONNECT_ADDRINFO] = "connect addrinfo",
 			[CONN_ACCEPT] = "accept",
 			[CONN_RECV] = "recv",
+			[CONN_ENABLE] = "enable",
+			[CONN_DISABLE] = "disable",
 			[CONN_SEND] = "send",
 			[CONN_SUBMIT] = "submit",
 			[CONN_EXPOSE] = "expose",
@@ -80,6 +83,7 @@ static const struct names names[KINDS] = {
 			[CONN_DISCONNECTED] = "DISCONNECTED",
 			[CONN_ERROR] = "ERROR",
 			[CONN_CLOSED] = "CLOSED",
+			[CONN_ADDR_CHANGED] = "ADDR CHANGED",
 			[CONN_PULLED] = "PULLED",
 		},
 	},

@@ -33,7 +33,7 @@ void endpoint_sent(struct evrdma_dgram *dgram, struct evrdma_buf *buf,
 	ticket_over(ticket, &e->tickets);
 	e->under_way--;
 	world_act(e->thing.world);
-	evrdma_buf_unref(ticket->buf);
+	INSIDE(ticket->thing->world, evrdma_buf_unref(ticket->buf));
 	ticket->buf = NULL;
 }
 
@@ -50,6 +50,7 @@ static void on_event(struct evrdma_dgram *dgram, enum evrdma_dgram_event event,
 	};
 	struct endpoint *e = arg;
 
+	MUST(event != EVRDMA_DGRAM_ADDR_CHANGED, "dgram %u: no address changed", e->thing.number);
 	thing_event(&e->thing, marks[event]);
 	MUST(!error == (event != EVRDMA_DGRAM_ERROR), "dgram %u: a wrong error", e->thing.number);
 	if (error)
@@ -75,6 +76,8 @@ static void on_event(struct evrdma_dgram *dgram, enum evrdma_dgram_event event,
 		MUST(e->thing.state == DGRAM_CLOSING && TAILQ_EMPTY(&e->tickets),
 			"dgram %u is closed too early", e->thing.number);
 		check_dependents(e);
+		break;
+	case EVRDMA_DGRAM_ADDR_CHANGED:
 		break;
 	}
 	world_act(e->thing.world);
@@ -120,6 +123,8 @@ static void choose_options(struct endpoint *e, struct home *home)
 	o->send_queue = random_once_in(r, 2) ? random_below(r, 6) : 0;
 	o->low_water = random_below(r, o->send_depth + o->send_queue + 1);
 	o->drain_timeout_ms = (int)RANDOM_OF(r, ms);
+	if (random_once_in(r, 4))
+		o->join_timeout_ms = (int)RANDOM_OF(r, ms);
 	o->recv_depth = 1 + random_below(r, 6);
 	e->receiving = home->srq && random_once_in(r, 3) ? BY_SRQ : BY_POOL;
 	if (e->receiving == BY_SRQ)
@@ -234,7 +239,7 @@ void endpoint_submitted(struct endpoint *e, struct ticket *ticket, bool can, int
 	e->under_way += !ret;
 	if (!ret)
 		return;
-	evrdma_buf_unref(ticket->buf);
+	INSIDE(ticket->thing->world, evrdma_buf_unref(ticket->buf));
 	ticket_drop(ticket, &e->tickets);
 }
 
@@ -274,7 +279,7 @@ void endpoint_open(struct endpoint *e)
 	else if (e->thing.state == DGRAM_CLOSING)
 		want = -EPIPE;
 	world_address(&src, w->ip, 0);
-	world_address(&dst, random_once_in(&w->random, 8) ? FAKE_NO_RDMA_IP : w->ip, 9);
+	world_address(&dst, random_once_in(&w->random, 8) ? machine.no_rdma_ip : w->ip, 9);
 	thing_call(&e->thing, DGRAM_OPEN);
 	ret = evrdma_dgram_open(e->dgram, by_dst ? NULL : (struct sockaddr *)&src,
 		by_dst ? (struct sockaddr *)&dst : NULL);

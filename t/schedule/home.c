@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { CLOSE_LIMIT_US = 3000000 };
 
@@ -22,7 +23,7 @@ struct evrdma_buf *world_reference(struct world *w, size_t size, unsigned flags,
 	struct evrdma_buf *buf;
 
 	*data = calloc(1, size);
-	buf = evrdma_buf_new_reference(*data, size, flags, on_cleanup, w);
+	INSIDE(w, buf = evrdma_buf_new_reference(*data, size, flags, on_cleanup, w));
 	MUST(buf, "no buffer of the user's memory: %d", errno);
 	w->references++;
 	return buf;
@@ -36,8 +37,9 @@ struct evrdma_buf *world_buf(struct world *w, unsigned number)
 
 	if (home->thing.state != BASE_OPEN || home->given_up || random_once_in(&w->random, 8))
 		return world_reference(w, BUF_SIZE, 0, &data);
-	buf = evrdma_pool_get(home->pool);
+	INSIDE(w, buf = evrdma_pool_get(home->pool));
 	MUST(buf || errno == ENOBUFS || world_excuses(w, -errno), "no buffer: %d", errno);
+	MUST(!buf || !evrdma_buf_get_user(buf), "a new buffer is somebody's already");
 	return buf;
 }
 
@@ -54,7 +56,7 @@ void world_release_one(struct world *w)
 	if (!w->held_count)
 		return;
 	at = random_below(&w->random, w->held_count);
-	evrdma_buf_unref(w->held[at]);
+	INSIDE(w, evrdma_buf_unref(w->held[at]));
 	w->held[at] = w->held[--w->held_count];
 }
 
@@ -73,20 +75,65 @@ static struct evrdma_base *new_base(struct world *w)
 	return evrdma_base_new(w->loop, &options);
 }
 
+static void on_log(enum evrdma_log_level level, const char *text, void *arg)
+{
+	MUST(!strstr(text, "written to after"), "a buffer was %s", text);
+}
+
+/* Whoever writes to a buffer that is free is found, the device too. */
+static struct evrdma_pool *new_pool(struct home *home)
+{
+	struct evrdma_pool_options options;
+
+	evrdma_set_log_cb(on_log, NULL);
+	evrdma_pool_options_init(&options);
+	options.max_bufs = home->pool_bufs;
+	options.flags = EVRDMA_POOL_OPT_POISON;
+	return evrdma_pool_new_with_options(home->base, BUF_SIZE, &options);
+}
+
+static void make_srq(struct home *home)
+{
+	struct world *w = home->thing.world;
+
+	if (!w->has_srqs)
+		return;
+	INSIDE(w, home->srq = evrdma_srq_new(
+			  home->base, home->pool, 1 + random_below(&w->random, 6)));
+}
+
+/* Whoever still uses it keeps it. Completions of all the others may wait. */
+static void give_up_srq(struct home *home)
+{
+	INSIDE(home->thing.world, evrdma_srq_free(home->srq));
+	home->srq = NULL;
+}
+
+static void make_domain(struct home *home)
+{
+	INSIDE(home->thing.world, home->domain = evrdma_domain_new(home->base));
+}
+
+static void give_up_domain(struct home *home)
+{
+	INSIDE(home->thing.world, evrdma_domain_free(home->domain));
+	home->domain = NULL;
+}
+
 struct home *home_new(struct world *w)
 {
 	static const unsigned pool_bufs[] = { 6, 20, 64 };
 	struct home *home = thing_new(w, BASE, w->home_count, sizeof(*home));
 
-	home->base = new_base(w);
+	INSIDE(w, home->base = new_base(w));
 	MUST(home->base, "no base: %d", errno);
 	home->pool_bufs = RANDOM_OF(&w->random, pool_bufs);
-	home->pool = evrdma_pool_new(home->base, BUF_SIZE, home->pool_bufs);
+	INSIDE(w, home->pool = new_pool(home));
 	MUST(home->pool, "no pool: %d", errno);
 	if (random_once_in(&w->random, 2))
-		home->srq = evrdma_srq_new(home->base, home->pool, 1 + random_below(&w->random, 6));
+		make_srq(home);
 	if (random_once_in(&w->random, 3))
-		home->domain = evrdma_domain_new(home->base);
+		make_domain(home);
 	trace(w, "base %u: %u buffers%s%s", home->thing.number, home->pool_bufs,
 		home->srq ? ", SRQ" : "", home->domain ? ", domain" : "");
 	return home;
@@ -121,8 +168,8 @@ static void give_up(struct home *home)
 	if (home->given_up)
 		return;
 	home->given_up = true;
-	evrdma_srq_free(home->srq);
-	evrdma_domain_free(home->domain);
+	give_up_srq(home);
+	give_up_domain(home);
 }
 
 static void on_closed(struct evrdma_base *base, void *arg)
@@ -237,7 +284,7 @@ static void check_counts(struct home *home)
 	unsigned requests = count_requests(home);
 	struct evrdma_base_stats stats;
 
-	evrdma_base_get_stats(home->base, &stats);
+	INSIDE(home->thing.world, evrdma_base_get_stats(home->base, &stats));
 	MUST(!stats.connections && !stats.endpoints && !stats.address_handles,
 		"base %u: %llu connections, %llu endpoints, %llu address handles are left",
 		home->thing.number, (unsigned long long)stats.connections,
@@ -261,9 +308,9 @@ void home_check_balance(struct home *home)
 	MUST(n == home->pool_bufs, "base %u: of %u buffers %u are left", home->thing.number,
 		home->pool_bufs, n);
 	while (n)
-		evrdma_buf_unref(bufs[--n]);
+		INSIDE(home->thing.world, evrdma_buf_unref(bufs[--n]));
 	if (random_once_in(&home->thing.world->random, 2))
-		evrdma_pool_free(home->pool);
+		INSIDE(home->thing.world, evrdma_pool_free(home->pool));
 }
 
 /* --- actions --------------------------------------------------------------------------------- */
@@ -330,8 +377,33 @@ static void release(struct world *w)
 	world_release_one(w);
 }
 
+/* Others come in their place. */
+static void replace_srq(struct world *w)
+{
+	struct home *home = world_home(w);
+
+	if (!home || home->given_up)
+		return;
+	trace(w, "base %u: another SRQ", home->thing.number);
+	give_up_srq(home);
+	make_srq(home);
+}
+
+static void replace_domain(struct world *w)
+{
+	struct home *home = world_home(w);
+
+	if (!home || home->given_up)
+		return;
+	trace(w, "base %u: another domain", home->thing.number);
+	give_up_domain(home);
+	make_domain(home);
+}
+
 const struct action base_actions[] = {
 	{ "run in loop", 2, run_in_loop },
+	{ "replace SRQ", 2, replace_srq },
+	{ "replace domain", 1, replace_domain },
 	{ "close base", 1, close_base },
 	{ "new object", 2, new_object },
 	{ "release", 6, release },

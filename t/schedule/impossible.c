@@ -29,6 +29,7 @@ const struct impossible impossible[] = {
 		"nobody is let in any more" },
 	{ LISTENER, LISTENER_ERROR, IN(LISTENER_ENDED), ends_once },
 	{ LISTENER, LISTENER_ERROR, IN(LISTENER_CLOSING), told_before_close },
+	{ LISTENER, LISTENER_LISTENING, BUT(IN(LISTENER_ENDED)), "it comes back after its end" },
 	{ LISTENER, LISTENER_CLOSED, BUT(IN(LISTENER_CLOSING)), closed_by_user },
 
 	{ REQUEST, REQUEST_ACCEPT, REQUEST_THEIRS, not_the_callers },
@@ -47,6 +48,7 @@ const struct impossible impossible[] = {
 	{ CONN, CONN_SEND_FAILED, CONN_BEFORE, after_up },
 	{ CONN, CONN_WRITABLE, BUT(CONN_TALKING), needs_connection },
 	{ CONN, CONN_DISCONNECTED, BUT(CONN_TALKING), needs_connection },
+	{ CONN, CONN_ADDR_CHANGED, BUT(CONN_TALKING), needs_connection },
 	{ CONN, CONN_ERROR, IN(CONN_NEW), "nothing was asked for" },
 	{ CONN, CONN_ERROR, IN(CONN_ENDED), ends_once },
 	{ CONN, CONN_ERROR, IN(CONN_CLOSING), told_before_close },

@@ -1,4 +1,6 @@
-/* What the kernel, the network, the device and the time do. */
+/* A machine of fakes: what the kernel, the network, the device and the time do. */
+#include "ev/lock.h"
+#include "fake/fake.h"
 #include "schedule/schedule.h"
 
 #include <errno.h>
@@ -83,6 +85,8 @@ static void fail(struct world *w)
 	fake_fail_nth(FAKE_ANY, n, err);
 }
 
+static enum fake_kind kind;
+
 static void cover_pull(struct thing *thing)
 {
 	static const unsigned marks[KINDS] = {
@@ -111,16 +115,16 @@ static void pull(struct world *w)
 	FOR_EACH_THING(w, thing, i)
 	if (!thing->gone)
 		cover_pull(thing);
-	fake_device_remove(w->kind);
+	fake_device_remove(kind);
 }
 
 static void plug_in(struct world *w)
 {
-	if (!w->pulled || !fake_device_gone(w->kind))
+	if (!w->pulled || !fake_device_gone(kind))
 		return;
 	trace(w, "kernel: the device is back");
 	w->pulled = false;
-	fake_device_add(w->kind);
+	fake_device_add(kind);
 }
 
 static void inject_on(struct world *w, const struct thing *thing, struct rdma_cm_id *cm,
@@ -177,7 +181,7 @@ static void raise_async(struct world *w)
 	if (!w->profile.async || w->pulled)
 		return;
 	trace(w, "kernel: the port has news");
-	fake_async_port(w->kind, RANDOM_OF(&w->random, events));
+	fake_async_port(kind, RANDOM_OF(&w->random, events));
 }
 
 /* --- time ------------------------------------------------------------------------------------ */
@@ -237,7 +241,7 @@ static void wait(struct world *w)
 	world_settle(w);
 }
 
-const struct action fake_actions[] = {
+static const struct action actions[] = {
 	{ "turn", 60, turn },
 	{ "settle", 16, settle },
 	{ "skip", 6, skip },
@@ -256,4 +260,87 @@ const struct action fake_actions[] = {
 	{ "inject request", 3, inject_request },
 	{ "async", 4, raise_async },
 	{ 0 },
+};
+
+/* --- beginning and end ----------------------------------------------------------------------- */
+
+static void begin(struct world *w)
+{
+	static const enum fake_kind kinds[] = { FAKE_ROCE, FAKE_ROCE, FAKE_ROCE, FAKE_IWARP,
+		FAKE_IB };
+	static const char *const ips[FAKE_KINDS] = {
+		[FAKE_ROCE] = FAKE_ROCE_IP, [FAKE_IWARP] = FAKE_IWARP_IP, [FAKE_IB] = FAKE_IB_IP
+	};
+
+	kind = fake_kind_to_test(RANDOM_OF(&w->random, kinds));
+	w->ip = ips[kind];
+	w->is_iwarp = kind == FAKE_IWARP;
+	w->has_atomics = !(fake_lacks(kind) & FAKE_ATOMICS);
+	w->has_immediates = !(fake_lacks(kind) & FAKE_IMMEDIATES);
+	w->has_srqs = !(fake_lacks(kind) & FAKE_SRQS);
+	w->has_dgrams = !(fake_lacks(kind) & (FAKE_DATAGRAMS | FAKE_GROUPS));
+	if (kind != FAKE_ROCE)
+		fake_device_add(kind);
+}
+
+static void answer(struct world *w)
+{
+	int message;
+
+	fake_fail_nth(FAKE_ANY, 0, 0);
+	fake_work_by_hand(false);
+	fake_step_before_arming(0);
+	for (message = 0; message < FAKE_MESSAGES; message++) {
+		if (random_once_in(&w->random, 3))
+			fake_time_out((enum fake_message)message);
+		fake_release((enum fake_message)message);
+	}
+	/* What asked a silent host on iWARP can go only then. */
+	fake_time_out(FAKE_REQ);
+	while (fake_step(1000))
+		;
+}
+
+/* Only when they are gone does the CM close them. */
+static void remove_devices(void)
+{
+	int i;
+
+	for (i = 0; i < FAKE_KINDS; i++)
+		fake_device_remove((enum fake_kind)i);
+	rdma_free_devices(rdma_get_devices(NULL));
+}
+
+static void end(void)
+{
+	const char *left;
+
+	remove_devices();
+	left = fake_expect_clean();
+	MUST(!left, "%s", left);
+	fake_reset();
+}
+
+static void lock_misused(const char *what)
+{
+	wrong("%s", what);
+}
+
+static void set_up(void)
+{
+	fake_install();
+	evr_lock_misused = lock_misused;
+}
+
+const struct machine machine = {
+	.exact = true,
+	.silent_ip = FAKE_ROCE_SILENT_IP,
+	.no_rdma_ip = FAKE_NO_RDMA_IP,
+	.no_route_ip = FAKE_NO_ROUTE_IP,
+	.set_up = set_up,
+	.begin = begin,
+	.answer = answer,
+	.end = end,
+	.unpolled = fake_unpolled,
+	.actions = actions,
 };

@@ -3,14 +3,13 @@
 if !SYSTEM_RDMACM
 check_PROGRAMS += t/schedule/schedule.t
 TESTS += t/schedule/schedule.t
-t_schedule_schedule_t_SOURCES = \
+EVR_SCHEDULE_SOURCES = \
 	t/schedule/schedule.c t/schedule/schedule.h \
 	t/schedule/clock.c t/schedule/clock.h \
 	t/schedule/cover.c t/schedule/cover.h \
 	t/schedule/endpoint.c \
 	t/schedule/home.c \
 	t/schedule/impossible.c t/schedule/impossible.h \
-	t/schedule/kernel.c \
 	t/schedule/member.c \
 	t/schedule/message.c \
 	t/schedule/plain.c \
@@ -21,6 +20,7 @@ t_schedule_schedule_t_SOURCES = \
 	t/schedule/trace.c \
 	t/schedule/traffic.c \
 	t/schedule/world.c
+t_schedule_schedule_t_SOURCES = $(EVR_SCHEDULE_SOURCES) t/schedule/kernel.c
 if SANITIZERS
 EVR_SCHEDULE_COUNT = 5000
 else
@@ -29,6 +29,21 @@ endif
 t_schedule_schedule_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t \
 	-DEVR_SCHEDULE_COUNT=$(EVR_SCHEDULE_COUNT)
 t_schedule_schedule_t_LDADD = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS)
+
+# The same on the real kernel, with a wire that loses, delays and repeats; device.sh starts it.
+check_PROGRAMS += t/schedule/device
+t_schedule_device_SOURCES = $(EVR_SCHEDULE_SOURCES) \
+	t/schedule/real.c \
+	t/schedule/resources.c t/schedule/resources.h \
+	t/schedule/stranger.c t/schedule/stranger.h \
+	t/schedule/wire.c t/schedule/wire.h
+t_schedule_device_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t -DEVR_SCHEDULE_COUNT=100 $(NL_CFLAGS)
+t_schedule_device_LDADD = libevrdma.la $(RDMACM_LIBS) $(VERBS_LIBS) $(LIBEVENT_LIBS) $(NL_LIBS)
+EXTRA_DIST += t/schedule/device.sh t/schedule/wire.sh
+GUEST_TESTS += \
+	t/schedule/device.sh:rxe:1:500 t/schedule/device.sh:rxe:501:500 \
+	t/schedule/device.sh:rxe:1001:500 t/schedule/device.sh:rxe:1501:500 \
+	t/schedule/device.sh:siw:1:250 t/schedule/device.sh:siw:251:250
 
 # Whether they would find a bug: each patch of planted/ goes into a copy of a file of lib/ev, which
 # the same program is linked with. The seed that shows it is told, and is run alone once more.
@@ -41,4 +56,11 @@ TESTS += t/schedule/stall.t
 t_schedule_stall_t_SOURCES = t/schedule/stall.c t/schedule/clock.c t/schedule/clock.h
 t_schedule_stall_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(CHECK_CFLAGS)
 t_schedule_stall_t_LDADD = libevr_destroy.la $(EVR_CONFORM_FAKE_LIBS)
+
+# Each kind of slow work has its share of the loop.
+check_PROGRAMS += t/schedule/fair.t
+TESTS += t/schedule/fair.t
+t_schedule_fair_t_SOURCES = t/schedule/fair.c t/schedule/clock.c t/schedule/clock.h
+t_schedule_fair_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(CHECK_CFLAGS)
+t_schedule_fair_t_LDADD = $(EVR_CONFORM_FAKE_LIBS)
 endif

@@ -41,26 +41,48 @@ static void on_group_event(struct evrdma_mcast *group, enum evrdma_mcast_event e
 		thing_gone(&m->thing);
 }
 
+static bool is_member(const struct endpoint *e, const char *ip)
+{
+	struct thing *thing;
+	unsigned i;
+
+	FOR_EACH_THING (e->thing.world, thing, i) {
+		const struct member *m = (const struct member *)thing;
+
+		if (thing->kind == GROUP && !thing->gone && m->endpoint == e && m->ip == ip &&
+			(thing->state == GROUP_JOINING || thing->state == GROUP_MEMBER))
+			return true;
+	}
+	return false;
+}
+
 static void join(struct world *w)
 {
 	static const char *const ips[] = { "239.1.1.1", "239.1.1.2", "239.1.1.3" };
 	struct endpoint *e =
 		thing_pick(w, DGRAM, random_once_in(&w->random, 4) ? ANY_STATE : IN(DGRAM_READY));
 	unsigned flags = random_once_in(&w->random, 3) ? EVRDMA_MCAST_OPT_SENDONLY : 0;
+	const char *ip = RANDOM_OF(&w->random, ips);
 	struct sockaddr_in sin;
 	struct member *m;
+	bool twice;
 
 	if (!e || w->thing_count >= ENOUGH_THINGS || thing_live(w, GROUP) >= MAX_LIVE)
 		return;
+	twice = is_member(e, ip);
 	m = thing_new(w, GROUP, e->thing.home, sizeof(*m));
 	m->endpoint = e;
-	world_address(&sin, RANDOM_OF(&w->random, ips), 0);
+	world_address(&sin, ip, 0);
 	thing_call(&e->thing, DGRAM_JOIN);
 	m->group = evrdma_mcast_join(e->dgram, (struct sockaddr *)&sin, flags, on_group_event, m);
 	thing_returned(&e->thing, DGRAM_JOIN, m->group ? 0 : -errno);
+	MUST(!m->group || !twice, "an endpoint joins a group twice");
+	m->ip = ip;
 	if (m->group)
 		return;
-	MUST(e->thing.state != DGRAM_READY || world_excuses(w, -errno), "join gives %d", errno);
+	MUST(e->thing.state != DGRAM_READY || world_excuses(w, -errno) ||
+			(twice && errno == EADDRINUSE),
+		"join gives %d", errno);
 	thing_gone(&m->thing);
 }
 

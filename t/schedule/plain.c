@@ -241,14 +241,24 @@ static void listen_id(struct world *w)
 	answered(p, ID_LISTEN, evrdma_id_listen(p->id, 4));
 }
 
+static bool asks_its_peer(const struct plain *p)
+{
+	const struct operation *op = &p->operations[MAIN];
+
+	return op->under_way && (op->mark == ID_CONNECT || op->mark == ID_ACCEPT);
+}
+
 static void reject_id(struct world *w)
 {
 	struct plain *p = pick(w);
+	int ret;
 
 	if (!p)
 		return;
 	thing_call(&p->thing, ID_REJECT);
-	answered(p, ID_REJECT, evrdma_id_reject(p->id, NULL, 0));
+	ret = evrdma_id_reject(p->id, NULL, 0);
+	MUST(ret || !asks_its_peer(p), "id %u rejects what it asked itself", p->thing.number);
+	answered(p, ID_REJECT, ret);
 }
 
 static void leave_id(struct world *w)

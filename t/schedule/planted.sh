@@ -7,6 +7,9 @@
 cd "$top_srcdir" || exit 99
 have patch || { echo "Bail out! patch is not installed"; exit 99; }
 
+# Memory that is freed is overwritten, so that whoever still uses it is found in every run.
+export MALLOC_PERTURB_=165
+
 most=50000 # schedules; none of the bugs takes nearly as many
 slowest=0  # how many the last to be found took
 flags="$(make_var DEFS) -I$top_builddir $(make_var EVR_INCLUDES) -I$top_srcdir/lib $(make_var EVR_CFLAGS) -w"

@@ -159,6 +159,7 @@ static void on_event(struct evrdma_listener *listener, enum evrdma_listener_even
 		[EVRDMA_LISTENER_ERROR] = LISTENER_ERROR,
 		[EVRDMA_LISTENER_LIMITED] = LISTENER_LIMITED,
 		[EVRDMA_LISTENER_CLOSED] = LISTENER_CLOSED,
+		[EVRDMA_LISTENER_LISTENING] = LISTENER_LISTENING,
 	};
 	struct port *port = arg;
 
@@ -178,6 +179,13 @@ static void on_event(struct evrdma_listener *listener, enum evrdma_listener_even
 		world_act(port->thing.world);
 		return;
 	}
+	if (event == EVRDMA_LISTENER_LISTENING) {
+		MUST(port->thing.state == LISTENER_ENDED && port->comes_back,
+			"listener %u listens again, and nobody asked", port->thing.number);
+		port->thing.state = port->disabled ? LISTENER_DISABLED : LISTENER_ENABLED;
+		world_act(port->thing.world);
+		return;
+	}
 	MUST(port->thing.state == LISTENER_CLOSING, "listener %u is closed, and nobody asked",
 		port->thing.number);
 	world_act(port->thing.world);
@@ -190,6 +198,7 @@ static void options_for(
 	struct random *r = &home->thing.world->random;
 
 	evrdma_listener_options_init(options);
+	options->request_timeout_ms = 0;
 	if (port->for_dgrams)
 		options->port_space = RDMA_PS_UDP;
 	if (random_once_in(r, 4))
@@ -199,6 +208,9 @@ static void options_for(
 	if (random_once_in(r, 3))
 		port->max_pending = 1 + random_below(r, 2);
 	options->max_pending = port->max_pending;
+	port->comes_back = random_once_in(r, 2);
+	if (port->comes_back)
+		options->relisten_ms = 500;
 }
 
 struct port *port_new(struct world *w, unsigned home, bool for_dgrams)
@@ -254,6 +266,7 @@ static void enable(struct world *w)
 	thing_call(&port->thing, LISTENER_ENABLE);
 	evrdma_listener_enable(port->listener);
 	thing_returned(&port->thing, LISTENER_ENABLE, 0);
+	port->disabled = false;
 	if (port->thing.state == LISTENER_DISABLED)
 		port->thing.state = LISTENER_ENABLED;
 }
@@ -267,6 +280,7 @@ static void disable(struct world *w)
 	thing_call(&port->thing, LISTENER_DISABLE);
 	evrdma_listener_disable(port->listener);
 	thing_returned(&port->thing, LISTENER_DISABLE, 0);
+	port->disabled = true;
 	if (port->thing.state == LISTENER_ENABLED)
 		port->thing.state = LISTENER_DISABLED;
 }

@@ -1,7 +1,7 @@
 /*
- * Random schedules. A schedule is what follows from one number: a world with a fake kernel, a loop,
- * one or two bases and what is on them, and what is done with it, step by step. The world is a
- * model as well: it knows what may be called back and what may not, and says so when it is.
+ * Random schedules. A schedule is what follows from one number: a world with a machine, a loop, one
+ * or two bases and what is on them, and what is done with it, step by step. The world is a model as
+ * well: it knows what may be called back and what may not, and says so when it is.
  */
 #ifndef EVR_SCHEDULE_SCHEDULE_H
 #define EVR_SCHEDULE_SCHEDULE_H
@@ -15,7 +15,6 @@
 
 #include <evrdma/evrdma.h>
 
-#include "fake/fake.h"
 #include "schedule/clock.h"
 #include "schedule/cover.h"
 #include "schedule/random.h"
@@ -61,7 +60,7 @@ struct port {
 	struct thing thing;
 	struct evrdma_listener *listener;
 	uint16_t number;
-	bool for_dgrams;
+	bool for_dgrams, disabled, comes_back;
 	unsigned max_pending; /* 0: any number */
 };
 
@@ -98,6 +97,7 @@ struct side {
 	struct evrdma_conn_options options;
 	enum receiving receiving;
 	bool was_up, ended, want_writable, was_exposed, peer_spoke;
+	bool not_reading, did_not_read; /* now, and ever */
 	uint64_t since_us;
 	struct tickets tickets; /* under way, in order */
 	unsigned under_way;
@@ -126,6 +126,7 @@ struct member {
 	struct thing thing;
 	struct evrdma_mcast *group;
 	struct endpoint *endpoint;
+	const char *ip;
 	bool ended;
 };
 
@@ -164,8 +165,10 @@ struct profile {
 struct world {
 	struct random random;
 	struct profile profile;
-	enum fake_kind kind;
-	const char *ip;
+	const char *ip;	   /* the device's address */
+	uint16_t stranger; /* the port of a peer in another process; 0: there is none */
+	const char *stranger_ip;
+	bool is_iwarp, has_atomics, has_immediates, has_dgrams, has_srqs;
 	struct event_base *loop;
 	struct evdns_base *names;
 	unsigned *weights;
@@ -210,6 +213,14 @@ void *thing_new(struct world *w, enum kind kind, unsigned home, size_t size);
 void thing_call(struct thing *thing, unsigned mark);
 /* Says what it returned. */
 int thing_returned(struct thing *thing, unsigned mark, int ret);
+/* The same around a call that is of no object, or whose object is not there yet. */
+#define INSIDE(w, statement)                                                                       \
+	do {                                                                                       \
+		MUST(!(w)->in_call, "a call within a call");                                       \
+		(w)->in_call = true;                                                               \
+		statement;                                                                         \
+		(w)->in_call = false;                                                              \
+	} while (0)
 /* A callback: checks that it may come. */
 void thing_event(struct thing *thing, unsigned mark);
 /* The last one. */
@@ -270,7 +281,28 @@ struct action {
 
 /* Ends with one without a name. */
 extern const struct action base_actions[], port_actions[], conn_actions[], dgram_actions[],
-	member_actions[], id_actions[], fake_actions[];
+	member_actions[], id_actions[];
+
+/* --- the machine ----------------------------------------------------------------------------- */
+
+/*
+ * What a schedule runs on. On an exact machine all that follows from a call is there when the call
+ * returns, the time is the schedule's own, and the seed says all.
+ */
+struct machine {
+	bool exact;
+	const char *silent_ip, *no_rdma_ip, *no_route_ip;
+	void (*set_up)(void);		 /* once */
+	void (*begin)(struct world *w);	 /* chooses the device */
+	void (*answer)(struct world *w); /* from here on all is answered, or said to be lost */
+	void (*end)(void);		 /* nothing may be left */
+	int fds_kept; /* at most, by the CM for its devices */
+	/* Completions that the loop would sleep on. May be NULL. */
+	unsigned (*unpolled)(void);
+	const struct action *actions;
+};
+
+extern const struct machine machine;
 
 /* --- what goes over the wire ----------------------------------------------------------------- */
 
@@ -297,6 +329,8 @@ void side_check_idle(struct side *side, bool for_ever);
 void side_check_end(struct side *side);
 void side_on_recv(struct evrdma_conn *conn, const struct evrdma_recv *recv, void *arg);
 void side_recv(struct world *w);
+void side_enable(struct world *w);
+void side_disable(struct world *w);
 void side_send(struct world *w);
 void side_flood(struct world *w);
 void side_submit(struct world *w);

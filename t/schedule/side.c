@@ -108,6 +108,7 @@ static void on_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
 		[EVRDMA_CONN_ERROR] = CONN_ERROR,
 		[EVRDMA_CONN_WRITABLE] = CONN_WRITABLE,
 		[EVRDMA_CONN_CLOSED] = CONN_CLOSED,
+		[EVRDMA_CONN_ADDR_CHANGED] = CONN_ADDR_CHANGED,
 	};
 	struct side *side = arg;
 
@@ -131,6 +132,8 @@ static void on_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
 		break;
 	case EVRDMA_CONN_CLOSED:
 		on_closed(side);
+		break;
+	case EVRDMA_CONN_ADDR_CHANGED:
 		break;
 	}
 	world_act(side->thing.world);
@@ -171,7 +174,7 @@ static void choose_options(struct side *side, struct home *home)
 	o->connect_timeout_ms = 10 + (int)RANDOM_OF(r, ms);
 	o->drain_timeout_ms = (int)RANDOM_OF(r, ms);
 	if (random_once_in(r, 8))
-		o->keepalive_ms = 20;
+		o->keepalive_ms = 100;
 	if (random_once_in(r, 12))
 		o->idle_timeout_ms = 50;
 	if (random_once_in(r, 3))
@@ -242,7 +245,8 @@ static void check_deadline(struct side *side, bool for_ever)
 /* All the world is well, so what happens to one end is told to the other. */
 static bool is_calm(const struct world *w)
 {
-	return !w->profile.holds && !w->profile.by_hand && !w->profile.injects && !w->troubled;
+	return machine.exact && !w->profile.holds && !w->profile.by_hand && !w->profile.injects &&
+	       !w->troubled;
 }
 
 static void check_peer(struct side *side)
@@ -266,6 +270,16 @@ static void check_writable(struct side *side)
 		evrdma_conn_send_space(side->conn), capacity);
 }
 
+static void check_reading(struct side *side)
+{
+	struct evrdma_traffic_stats stats;
+
+	evrdma_conn_get_stats(side->conn, &stats);
+	MUST(side->not_reading || !stats.receives_waiting,
+		"conn %u reads, and %u receives wait", side->thing.number,
+		(unsigned)stats.receives_waiting);
+}
+
 void side_check_idle(struct side *side, bool for_ever)
 {
 	check_deadline(side, for_ever);
@@ -273,6 +287,7 @@ void side_check_idle(struct side *side, bool for_ever)
 		return;
 	check_peer(side);
 	check_writable(side);
+	check_reading(side);
 }
 
 void side_check_end(struct side *side)
@@ -281,9 +296,14 @@ void side_check_end(struct side *side)
 
 	if (side->memory)
 		evrdma_buf_unref(side->memory);
-	/* A send that is told as done has arrived, if the other side was there to hear of it. */
+	/*
+	 * A send that is told as done has arrived, if the other side was there to hear of it. With
+	 * iWARP it has only left.
+	 */
+	if (!machine.exact && side->thing.world->is_iwarp)
+		return;
 	if (!side->conn || !peer || peer->peer != side || side->thing.world->troubled ||
-		side->thing.world->profile.injects || !peer->was_up)
+		side->thing.world->profile.injects || !peer->was_up || peer->did_not_read)
 		return;
 	MUST(peer->messages_received >= side->messages_told,
 		"conn %u: %u messages were sent, %u arrived", side->thing.number,
@@ -303,11 +323,13 @@ static void new_conn(struct world *w)
 /* Mostly to a listener that is there. */
 static void choose_address(struct world *w, struct sockaddr_in *sin)
 {
-	static const char *const odd[] = { FAKE_ROCE_SILENT_IP, FAKE_NO_RDMA_IP, FAKE_NO_ROUTE_IP,
-		FAKE_ROCE_IP };
+	const char *const odd[] = { machine.silent_ip, machine.no_rdma_ip, machine.no_route_ip,
+		w->ip };
 	struct port *port = thing_pick(w, LISTENER, ANY_STATE);
 
-	if (!port || random_once_in(&w->random, 12))
+	if (w->stranger && random_once_in(&w->random, 4))
+		world_address(sin, w->stranger_ip, w->stranger);
+	else if (!port || random_once_in(&w->random, 12))
 		world_address(sin, RANDOM_OF(&w->random, odd), 9);
 	else
 		world_address(sin, w->ip, port->number);
@@ -523,6 +545,8 @@ const struct action conn_actions[] = {
 	{ "connect to results", 3, connect_addrinfo },
 	{ "accept", 12, accept_request },
 	{ "recv", 8, side_recv },
+	{ "disable", 2, side_disable },
+	{ "enable", 4, side_enable },
 	{ "send", 24, side_send },
 	{ "flood", 3, side_flood },
 	{ "submit", 12, side_submit },

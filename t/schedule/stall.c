@@ -47,7 +47,6 @@ static const struct operation {
 	{ "send: the turn's end", "a connection with work just taken", 0 },
 	{ "disconnect: the completions", "a connection that disconnects with work posted", 20 },
 	{ "disconnect: the answer", "a connection that disconnects", 20 },
-	{ "close: the answer", "a connection that closes and is not answered", 20 },
 	{ "peer's disconnect: the completions", "a connection that its peer left, with work posted",
 		50 },
 	{ "migrate, then the messages", "a connection with events on another base", 0 },

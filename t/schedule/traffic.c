@@ -28,6 +28,8 @@ static void unpost(struct side *side, struct evrdma_buf *buf)
 
 static void find_peer(struct side *side, unsigned sender)
 {
+	if (!sender && side->thing.world->stranger && !side->peer)
+		return;
 	if (!side->peer)
 		side->peer = (struct side *)thing_numbered(side->thing.world, CONN, sender);
 	MUST(side->peer && side->peer->thing.number == sender,
@@ -60,6 +62,10 @@ void side_on_recv(struct evrdma_conn *conn, const struct evrdma_recv *recv, void
 
 	thing_event(&side->thing, recv->err ? CONN_RECV_FAILED : CONN_RECEIVED);
 	MUST(conn == side->conn, "conn %u is told of another", side->thing.number);
+	MUST(!side->not_reading || side->thing.state == CONN_CLOSING,
+		"conn %u is told of a receive, and reads nothing", side->thing.number);
+	MUST(evrdma_buf_get_user(recv->buf) == (side->receiving == BY_HAND ? side : NULL),
+		"conn %u: a buffer is not the one that was posted", side->thing.number);
 	if (side->receiving == BY_HAND)
 		unpost(side, recv->buf);
 	MUST(!recv->err || side->receiving == BY_HAND, "conn %u: a failed receive is told",
@@ -93,9 +99,42 @@ void side_recv(struct world *w)
 	ret = evrdma_conn_recv(side->conn, buf);
 	thing_returned(&side->thing, CONN_RECV, ret);
 	MUST(ret == want, "conn %u: recv gives %d in place of %d", side->thing.number, ret, want);
+	evrdma_buf_set_user(buf, side);
 	if (!ret)
 		side->posted[side->posted_count++] = buf;
-	evrdma_buf_unref(buf);
+	INSIDE(w, evrdma_buf_unref(buf));
+}
+
+static void read_or_not(struct side *side, unsigned mark, bool read)
+{
+	int want = side->thing.state == CONN_CLOSING ? -ENOTCONN : 0, ret;
+
+	thing_call(&side->thing, mark);
+	ret = read ? evrdma_conn_enable(side->conn) : evrdma_conn_disable(side->conn);
+	thing_returned(&side->thing, mark, ret);
+	MUST(ret == want || (!read && ret == -ENOMEM && world_excuses(side->thing.world, ret)),
+		"conn %u: %s gives %d in place of %d", side->thing.number,
+		cover_mark_name(CONN, mark), ret, want);
+	if (ret)
+		return;
+	side->not_reading = !read;
+	side->did_not_read |= !read;
+}
+
+void side_enable(struct world *w)
+{
+	struct side *side = thing_pick(w, CONN, ANY_STATE);
+
+	if (side)
+		read_or_not(side, CONN_ENABLE, true);
+}
+
+void side_disable(struct world *w)
+{
+	struct side *side = thing_pick(w, CONN, ANY_STATE);
+
+	if (side)
+		read_or_not(side, CONN_DISABLE, false);
 }
 
 /* --- sending --------------------------------------------------------------------------------- */
@@ -118,7 +157,9 @@ static void check_write(struct side *peer, const struct ticket *ticket)
 	const unsigned char *part = peer->bytes + PART_AT + ticket->slot * PART_LEN;
 	unsigned i;
 
-	if (peer->last_writer[ticket->slot] != ticket->serial)
+	/* With iWARP it has only left. */
+	if (peer->last_writer[ticket->slot] != ticket->serial ||
+		(!machine.exact && peer->thing.world->is_iwarp))
 		return;
 	for (i = 0; i < ticket->len; i++)
 		MUST(part[i] == (unsigned char)(ticket->serial + i),
@@ -184,7 +225,7 @@ static void over(struct evrdma_conn *conn, const struct evrdma_error *error, voi
 	}
 	world_act(side->thing.world);
 	if (ticket->buf)
-		evrdma_buf_unref(ticket->buf);
+		INSIDE(ticket->thing->world, evrdma_buf_unref(ticket->buf));
 	ticket->buf = NULL;
 }
 
@@ -226,7 +267,7 @@ static void submitted(
 		MUST(ret == -ENOTCONN, "conn %u: a send gives %d", side->thing.number, ret);
 	if (ret) {
 		if (ticket->buf)
-			evrdma_buf_unref(ticket->buf);
+			INSIDE(ticket->thing->world, evrdma_buf_unref(ticket->buf));
 		ticket_drop(ticket, &side->tickets);
 		return;
 	}
@@ -426,13 +467,16 @@ static bool spoil(struct side *side, struct attempt *a)
 	return true;
 }
 
-static bool is_refused(struct world *w, const struct ticket *ticket, int ret)
+static bool is_refused(const struct side *side, const struct ticket *ticket, int ret)
 {
-	bool iwarp = w->kind == FAKE_IWARP;
+	const struct world *w = side->thing.world;
 	bool atomic = ticket->op == EVRDMA_OP_FETCH_ADD || ticket->op == EVRDMA_OP_COMPARE_SWAP;
+	bool fetches = atomic || ticket->op == EVRDMA_OP_READ;
 
+	if (ret == -EOPNOTSUPP && fetches && !evrdma_conn_get_initiator_depth(side->conn))
+		return true;
 	if (ret == -EOPNOTSUPP)
-		return iwarp && (atomic || ticket->with_imm);
+		return (atomic && !w->has_atomics) || (ticket->with_imm && !w->has_immediates);
 	return ret == -EAGAIN || world_excuses(w, ret);
 }
 
@@ -456,9 +500,9 @@ void side_submit(struct world *w)
 	thing_call(&side->thing, CONN_SUBMIT);
 	ret = evrdma_conn_submit(side->conn, &a.work, over, ticket);
 	if (side->thing.state == CONN_UP) {
-		MUST(!spoilt || ret == -EINVAL || is_refused(w, ticket, ret),
+		MUST(!spoilt || ret == -EINVAL || is_refused(side, ticket, ret),
 			"conn %u: bad work gives %d", side->thing.number, ret);
-		MUST(spoilt || !ret || is_refused(w, ticket, ret), "conn %u: work gives %d",
+		MUST(spoilt || !ret || is_refused(side, ticket, ret), "conn %u: work gives %d",
 			side->thing.number, ret);
 	}
 	if (!ret && ticket->op == EVRDMA_OP_WRITE)

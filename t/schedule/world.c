@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <rdma/rdma_cma.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,10 +32,17 @@ bool world_excuses(const struct world *w, int ret)
 	return ret && w->troubled;
 }
 
-/* There is one thread: what it waits for, nobody else will do. */
+/*
+ * There is one thread: what it waits for, nobody else will do. The real kernel may; of what it does
+ * not, the alarm tells.
+ */
 int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 {
-	wrong("a call never returns: it waits for an event to be acknowledged");
+	if (machine.exact)
+		wrong("a call never returns: it waits for an event to be acknowledged");
+	pthread_mutex_unlock(mutex);
+	usleep(1000);
+	return pthread_mutex_lock(mutex);
 }
 
 /* --- turns ----------------------------------------------------------------------------------- */
@@ -42,7 +50,7 @@ int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 /* On iWARP what was asked of a peer is not closed before the answer, which may never come here. */
 static bool may_wait(const struct thing *thing)
 {
-	if (thing->world->kind != FAKE_IWARP)
+	if (!thing->world->is_iwarp)
 		return false;
 	return (thing->kind == CONN && thing->state == CONN_CLOSING) ||
 		(thing->kind == ID && thing->state == ID_CLOSING) ||
@@ -88,7 +96,8 @@ static void check_idle(struct world *w, bool for_ever)
 	struct thing *thing;
 	unsigned i;
 
-	MUST(!fake_unpolled(), "the loop sleeps, and %u completions wait", fake_unpolled());
+	MUST(!machine.unpolled || !machine.unpolled(), "the loop sleeps, and %u completions wait",
+		machine.unpolled());
 	FOR_EACH_THING(w, thing, i)
 	if (!thing->gone)
 		check_thing_idle(thing, for_ever);
@@ -118,10 +127,16 @@ void world_skip(struct world *w)
 
 /* --- actions --------------------------------------------------------------------------------- */
 
-static const struct action *const tables[] = { base_actions, port_actions, conn_actions,
-	dgram_actions, member_actions, id_actions, fake_actions };
+enum { USER_TABLES = 6, TABLES, MAX_ACTIONS = 96 };
 
-enum { TABLES = sizeof(tables) / sizeof(tables[0]), MAX_ACTIONS = 96, USER_TABLES = TABLES - 1 };
+/* The machine's are the last. */
+static const struct action *table(unsigned t)
+{
+	static const struct action *const users[USER_TABLES] = { base_actions, port_actions,
+		conn_actions, dgram_actions, member_actions, id_actions };
+
+	return t < USER_TABLES ? users[t] : machine.actions;
+}
 
 /* Every schedule likes other actions, and cannot do some at all. */
 static void choose_weights(struct world *w)
@@ -130,7 +145,7 @@ static void choose_weights(struct world *w)
 	unsigned t, n = 0;
 
 	for (t = 0; t < TABLES; t++)
-		for (action = tables[t]; action->name; action++, n++) {
+		for (action = table(t); action->name; action++, n++) {
 			static const unsigned factors[] = { 0, 1, 1, 2, 4 };
 
 			MUST(n < MAX_ACTIONS, "there is no room for one more action");
@@ -144,13 +159,13 @@ static void act(struct world *w, unsigned table_count)
 	unsigned t, n, total, at = 0;
 
 	for (total = n = t = 0; t < table_count; t++)
-		for (action = tables[t]; action->name; action++)
+		for (action = table(t); action->name; action++)
 			total += w->weights[n++];
 	if (!total)
 		return;
 	at = random_below(&w->random, total);
 	for (n = t = 0; t < table_count; t++)
-		for (action = tables[t]; action->name; action++) {
+		for (action = table(t); action->name; action++) {
 			if (at < w->weights[n]) {
 				action->run(w);
 				return;
@@ -204,23 +219,6 @@ static void choose_profile(struct world *w)
 	};
 }
 
-static void choose_device(struct world *w)
-{
-	static const enum fake_kind kinds[] = { FAKE_ROCE, FAKE_ROCE, FAKE_ROCE, FAKE_IWARP,
-		FAKE_IB };
-	static const char *const ips[FAKE_KINDS] = {
-		[FAKE_ROCE] = FAKE_ROCE_IP, [FAKE_IWARP] = FAKE_IWARP_IP, [FAKE_IB] = FAKE_IB_IP
-	};
-
-	w->kind = RANDOM_OF(&w->random, kinds);
-	w->ip = ips[w->kind];
-	if (w->kind != FAKE_ROCE)
-		fake_device_add(w->kind);
-	/* Where there are no datagrams, there is more of the rest. */
-	if (w->kind == FAKE_IWARP)
-		w->profile.dgrams = false;
-}
-
 /* What most begin with, so that the steps find something to happen to. */
 static void start_conns(struct world *w)
 {
@@ -266,9 +264,14 @@ struct world *world_new(uint64_t seed)
 	w->weights = calloc(MAX_ACTIONS, sizeof(*w->weights));
 	w->fds = count_fds();
 	TAILQ_INIT(&w->spent);
-	clock_start(RANDOM_OF(&w->random, ticks_us));
+	if (machine.exact)
+		clock_start(RANDOM_OF(&w->random, ticks_us));
+	else
+		clock_follow();
 	choose_profile(w);
-	choose_device(w);
+	machine.begin(w);
+	/* Where there are no datagrams, there is more of the rest. */
+	w->profile.dgrams &= w->has_dgrams;
 	choose_weights(w);
 	w->loop = event_base_new();
 	w->names = evdns_base_new(w->loop, 0);
@@ -301,7 +304,7 @@ static void answer_requests(struct world *w)
 	unsigned i;
 
 	FOR_EACH_THING(w, thing, i)
-	if (!thing->gone && thing->kind == REQUEST && w->kind == FAKE_IWARP)
+	if (!thing->gone && thing->kind == REQUEST && w->is_iwarp)
 		ask_reject((struct ask *)thing);
 }
 
@@ -317,25 +320,6 @@ static void run_to_end(struct world *w, bool bases_too)
 			"nothing is pending, and not all is closed");
 		MUST(turns++ < MANY_TURNS, "all was closed, and there is no end to it");
 	}
-}
-
-/* From here on the kernel answers everything, or says that nobody does. */
-static void end_trouble(struct world *w)
-{
-	int kind;
-
-	fake_fail_nth(FAKE_ANY, 0, 0);
-	fake_work_by_hand(false);
-	fake_step_before_arming(0);
-	for (kind = 0; kind < FAKE_MESSAGES; kind++) {
-		if (random_once_in(&w->random, 3))
-			fake_time_out((enum fake_message)kind);
-		fake_release((enum fake_message)kind);
-	}
-	/* What asked a silent host on iWARP can go only then. */
-	fake_time_out(FAKE_REQ);
-	while (fake_step(1000))
-		;
 }
 
 static void close_one(struct thing *thing)
@@ -416,32 +400,26 @@ static void free_world(struct world *w)
 	free(w);
 }
 
-static void check_nothing_left(int fds)
-{
-	const char *left = fake_expect_clean();
-
-	MUST(!left, "%s", left);
-	MUST(count_fds() == fds, "%d descriptors were open, %d are", fds, count_fds());
-}
-
 void world_end(struct world *w)
 {
 	bool orderly = random_once_in(&w->random, 2), late = random_once_in(&w->random, 3);
-	int fds = w->fds;
+	int fds = w->fds, left;
 
 	trace(w, "the end: %s, %s", orderly ? "one by one" : "the bases",
 		late ? "with the kernel as it is" : "with a kernel that answers");
 	w->ending = true;
 	w->profile.acts_in_callbacks = 0;
-	if (!late || w->kind == FAKE_IWARP)
-		end_trouble(w);
+	if (!late || w->is_iwarp)
+		machine.answer(w);
 	close_world(w, orderly);
 	release_all(w);
-	end_trouble(w);
+	machine.answer(w);
 	evdns_base_free(w->names, 0);
 	MUST(clock_turn(w->loop, false) == CLOCK_EMPTY, "an event is left in the loop");
 	event_base_free(w->loop);
 	free_world(w);
-	check_nothing_left(fds);
-	fake_reset();
+	machine.end();
+	left = count_fds();
+	MUST(left >= fds && left <= fds + machine.fds_kept, "%d descriptors were open, %d are", fds,
+		left);
 }

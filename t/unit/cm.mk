@@ -1,12 +1,15 @@
 # Tests of lib/util, lib/kern and lib/cm.
 EVR_UNIT = t/unit/unit.c t/unit/unit.h
-EVR_UNIT_TESTS += t/unit/util_ptrmap.t t/unit/kern_abi.t t/unit/kern_event.t
+EVR_UNIT_TESTS += t/unit/util_ptrmap.t t/unit/kern_abi.t t/unit/kern_commands.t t/unit/kern_event.t
 t_unit_util_ptrmap_t_SOURCES = t/unit/util_ptrmap.c $(EVR_UNIT)
 t_unit_util_ptrmap_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_util_ptrmap_t_LDADD = libevr_util.la $(CHECK_LIBS)
 t_unit_kern_abi_t_SOURCES = t/unit/kern_abi.c $(EVR_UNIT)
 t_unit_kern_abi_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_kern_abi_t_LDADD = $(CHECK_LIBS)
+t_unit_kern_commands_t_SOURCES = t/unit/kern_commands.c $(EVR_UNIT)
+t_unit_kern_commands_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_kern_commands_t_LDADD = libevr_kern.la $(CHECK_LIBS)
 t_unit_kern_event_t_SOURCES = t/unit/kern_event.c $(EVR_UNIT)
 t_unit_kern_event_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_kern_event_t_LDADD = libevr_kern.la $(CHECK_LIBS)
@@ -22,6 +25,7 @@ EVR_UNIT_TESTS += \
 	t/unit/cm_channel.t \
 	t/unit/cm_connect.t \
 	t/unit/cm_device.t \
+	t/unit/cm_ece.t \
 	t/unit/cm_ep.t \
 	t/unit/cm_errors.t \
 	t/unit/cm_event.t \
@@ -116,6 +120,9 @@ t_unit_cm_fault_t_SOURCES = t/unit/cm_fault.c \
 t_unit_cm_fault_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_fault_t_LDFLAGS = $(AM_LDFLAGS) $(EVR_FAKE_HEAP_WRAP)
 t_unit_cm_fault_t_LDADD = $(EVR_UNIT_CM_LIBS)
+t_unit_cm_ece_t_SOURCES = t/unit/cm_ece.c $(EVR_UNIT_CM)
+t_unit_cm_ece_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_cm_ece_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_ep_t_SOURCES = t/unit/cm_ep.c $(EVR_UNIT_EP)
 t_unit_cm_ep_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_ep_t_LDADD = $(EVR_UNIT_CM_LIBS)

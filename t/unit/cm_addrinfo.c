@@ -133,11 +133,12 @@ START_TEST(the_family_of_the_hints_limits_what_is_found)
 }
 END_TEST
 
+/* A loopback address of each family is found, whatever names the machine has. */
 START_TEST(there_is_one_result_and_no_route_or_name_with_it)
 {
 	const struct rdma_addrinfo hints = { .ai_flags = RAI_NOROUTE | RAI_DNS };
 
-	ck_assert_ok(rdma_getaddrinfo("localhost", "7471", &hints, &res));
+	ck_assert_ok(rdma_getaddrinfo(NULL, "7471", &hints, &res));
 	ck_assert(!res->ai_next && !res->ai_src_canonname && !res->ai_dst_canonname);
 	ck_assert(!res->ai_route && !res->ai_route_len && !res->ai_connect && !res->ai_connect_len);
 }
@@ -221,7 +222,7 @@ START_TEST(services_fail_with_what_the_last_port_said)
 	ck_assert_fails(rdma_getaddrinfo(NULL, "nobody", &by_sa, &res), ENOENT);
 	fake_answer(FAKE_SERVICE, -ETIMEDOUT);
 	ck_assert_fails(rdma_getaddrinfo(NULL, "MyService", &by_sa, &res), ETIMEDOUT);
-	ck_assert_fails(rdma_getaddrinfo("192.0.2.9", "MyService", &by_sa, &res), EINVAL);
+	ck_assert_fails(rdma_getaddrinfo("192.0.2.9", "MyService", &by_sa, &res), EOPNOTSUPP);
 	ck_assert_fails(rdma_getaddrinfo(NULL, NULL, &by_sa, &res), EINVAL);
 	ck_assert_fails(rdma_getaddrinfo(NULL, "MyService", &passive, &res), EINVAL);
 	fake_port_attr(FAKE_IB)->state = IBV_PORT_DOWN;

@@ -51,6 +51,40 @@ START_TEST(a_device_node_that_cannot_be_opened_is_told)
 }
 END_TEST
 
+/* And is not taken for there being no device. */
+START_TEST(devices_that_cannot_be_listed_are_told)
+{
+	const int errors[] = { EMFILE, ENFILE, ENOMEM };
+	struct rdma_cm_id *id;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		fake_fail_next("ibv_get_device_list", errors[i]);
+		ck_assert_fails(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), errors[i]);
+	}
+	ck_assert_ok(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP));
+	for (i = 0; i < 3; i++) {
+		fake_fail_next("ibv_get_device_list", errors[i]);
+		ck_assert_ptr_null(rdma_get_devices(NULL));
+		ck_assert_int_eq(errno, errors[i]);
+	}
+	fake_fail_next("ibv_get_device_list", EMFILE);
+	ck_assert_fails(rdma_bind_addr(id, cm_addr(FAKE_ROCE_IP, 0)), EMFILE);
+	cm_destroy(id);
+}
+END_TEST
+
+START_TEST(a_device_that_cannot_be_asked_for_its_driver_is_not_opened)
+{
+	struct rdma_cm_id *id = cm_id(NULL, RDMA_PS_TCP);
+
+	fake_fail_next("find_driver_id", EMFILE);
+	ck_assert_fails(rdma_bind_addr(id, cm_addr(FAKE_ROCE_IP, 0)), EMFILE);
+	ck_assert_uint_eq(fake_live(FAKE_CONTEXT), 0);
+	cm_destroy(id);
+}
+END_TEST
+
 START_TEST(the_usual_path_serves_when_netlink_cannot_tell)
 {
 	fake_fail_next("find_cm_device", ENODEV);
@@ -132,6 +166,8 @@ int main(void)
 		a_channel_is_closed_with_its_descriptor,
 		without_a_device_everything_that_starts_says_enodev,
 		a_device_node_that_cannot_be_opened_is_told,
+		devices_that_cannot_be_listed_are_told,
+		a_device_that_cannot_be_asked_for_its_driver_is_not_opened,
 		the_usual_path_serves_when_netlink_cannot_tell,
 		no_channel_is_not_an_event_nor_a_crash,
 		devices_are_listed_and_given_back,

@@ -278,6 +278,19 @@ START_TEST(a_datagram_peer_is_told_how_to_be_reached)
 }
 END_TEST
 
+/* There is nothing that it would have to say. */
+START_TEST(a_datagram_service_can_be_asked_without_queue_pair_and_parameters)
+{
+	cm_pair_start(&pair, RDMA_PS_UDP);
+	ck_assert_ok(rdma_connect(pair.client, NULL));
+	pair.server = cm_await(pair.channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	ck_assert_fails(rdma_accept(pair.server, NULL), EINVAL);
+	cm_make_qp(pair.server);
+	ck_assert_ok(rdma_accept(pair.server, NULL));
+	ck_assert_ptr_eq(cm_await(pair.channel, RDMA_CM_EVENT_ESTABLISHED), pair.client);
+}
+END_TEST
+
 START_TEST(a_datagram_service_that_refuses_says_why)
 {
 	struct rdma_cm_event *event;
@@ -312,6 +325,7 @@ int main(void)
 		data_before_established_completes_the_connection,
 		a_child_that_cannot_be_filled_is_destroyed_and_its_peer_rejected,
 		a_datagram_peer_is_told_how_to_be_reached,
+		a_datagram_service_can_be_asked_without_queue_pair_and_parameters,
 		a_datagram_service_that_refuses_says_why,
 	};
 

@@ -1,6 +1,8 @@
 /* How long devices stay open, and what happens when one is taken away. */
 #include "unit/cm_unit.h"
 
+#include "util/clock.h"
+
 static struct rdma_event_channel *channel;
 
 static void set_up(void)
@@ -30,9 +32,9 @@ START_TEST(ids_on_a_device_share_it)
 	ck_assert(a->verbs == b->verbs && a->pd == b->pd);
 	ck_assert_uint_eq(fake_live(FAKE_CONTEXT), 1);
 	cm_destroy(a);
-	ck_assert_uint_eq(fake_live(FAKE_CONTEXT), 1);
+	ck_assert_uint_eq(fake_live(FAKE_PD), 1);
 	cm_destroy(b);
-	ck_assert_uint_eq(fake_live(FAKE_CONTEXT) + fake_live(FAKE_PD), 0);
+	ck_assert_uint_eq(fake_live(FAKE_PD), 0);
 }
 END_TEST
 
@@ -44,188 +46,230 @@ START_TEST(devices_are_told_apart)
 	a = bound(FAKE_ROCE_IP);
 	b = bound(FAKE_IWARP_IP);
 	ck_assert_ptr_ne(a->verbs, b->verbs);
+	ck_assert_uint_eq(fake_live(FAKE_CONTEXT), 2);
 	cm_destroy(a);
-	ck_assert_uint_eq(fake_live(FAKE_CONTEXT), 1);
 	cm_destroy(b);
 }
 END_TEST
 
-START_TEST(a_domain_of_the_callers_keeps_the_device_until_a_later_call)
-{
-	struct rdma_cm_id *id = bound(FAKE_ROCE_IP);
-	struct ibv_pd *pd = ibv_alloc_pd(id->verbs);
+/* --- without ids -------------------------------------------------------------------------- */
 
+/* What the program has of it, if only the context, the library cannot know. */
+static void expect_open(struct ibv_context *verbs)
+{
+	struct ibv_device_attr attr;
+	struct rdma_cm_id *id;
+
+	cm_expect_none(channel);
+	ck_assert_int_eq(ibv_query_device(verbs, &attr), 0);
+	id = bound(FAKE_ROCE_IP);
+	ck_assert_ptr_eq(id->verbs, verbs);
 	cm_destroy(id);
-	ck_assert_uint_eq(fake_live(FAKE_CONTEXT), 1);
-	cm_expect_none(channel);
-	ck_assert_uint_eq(fake_live(FAKE_CONTEXT), 1);
-	ck_assert_int_eq(ibv_dealloc_pd(pd), 0);
-	cm_expect_none(channel);
-	ck_assert_uint_eq(fake_live(FAKE_CONTEXT), 0);
+}
+
+START_TEST(a_listed_device_stays_open)
+{
+	struct ibv_context **list = rdma_get_devices(NULL);
+	struct ibv_context *verbs = list[0];
+
+	rdma_free_devices(list);
+	expect_open(verbs);
 }
 END_TEST
 
-START_TEST(queues_and_channels_of_the_callers_keep_the_device)
-{
-	struct rdma_cm_id *id = bound(FAKE_ROCE_IP);
-	struct ibv_comp_channel *comp = ibv_create_comp_channel(id->verbs);
-	struct ibv_cq *cq = ibv_create_cq(id->verbs, 1, NULL, NULL, 0);
-
-	cm_destroy(id);
-	ck_assert_int_eq(ibv_destroy_cq(cq), 0);
-	cm_expect_none(channel);
-	ck_assert_uint_eq(fake_live(FAKE_CONTEXT), 1);
-	ck_assert_int_eq(ibv_destroy_comp_channel(comp), 0);
-	cm_destroy(cm_id(channel, RDMA_PS_TCP));
-	ck_assert_uint_eq(fake_live(FAKE_CONTEXT), 0);
-}
-END_TEST
-
-/* Memory on the shared domain outlives the ids; the domain and the device wait for it. */
-START_TEST(memory_on_the_shared_domain_keeps_the_device)
+START_TEST(a_device_stays_open_after_its_last_id)
 {
 	struct rdma_cm_id *id = bound(FAKE_ROCE_IP);
 	struct ibv_context *verbs = id->verbs;
+
+	cm_destroy(id);
+	expect_open(verbs);
+}
+END_TEST
+
+START_TEST(a_device_stays_open_after_the_last_channel)
+{
+	struct rdma_cm_id *id = cm_id(NULL, RDMA_PS_TCP);
+	struct ibv_context *verbs;
+
+	rdma_destroy_event_channel(channel);
+	ck_assert_ok(rdma_resolve_addr(id, NULL, cm_addr(FAKE_ROCE_IP, 1), CM_TIMEOUT_MS));
+	ck_assert_ok(rdma_resolve_route(id, CM_TIMEOUT_MS));
+	verbs = id->verbs;
+	cm_destroy(id);
+	channel = cm_channel();
+	expect_open(verbs);
+}
+END_TEST
+
+/* Memory on the shared domain outlives the ids, and the domain does. */
+START_TEST(memory_on_the_shared_domain_keeps_the_domain)
+{
+	struct rdma_cm_id *id = bound(FAKE_ROCE_IP);
 	static char memory[64];
 	struct ibv_mr *mr = ibv_reg_mr(id->pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
 
 	cm_destroy(id);
 	ck_assert_uint_eq(fake_live(FAKE_PD), 1);
 	id = bound(FAKE_ROCE_IP);
-	ck_assert(id->verbs == verbs && id->pd == mr->pd);
+	ck_assert_ptr_eq(id->pd, mr->pd);
 	ck_assert_int_eq(ibv_dereg_mr(mr), 0);
 	cm_destroy(id);
-	ck_assert_uint_eq(fake_live(FAKE_CONTEXT), 0);
+	ck_assert_uint_eq(fake_live(FAKE_PD), 0);
 }
 END_TEST
 
-/* --- devices that a program may want nothing of but the context ------------------------------ */
-
-/* Nobody tells that it leaves: the library looks whenever it is called. */
-static void expect_until_removed(const struct ibv_context *verbs)
+static unsigned looks(void)
 {
-	struct ibv_device_attr attr;
-	struct rdma_cm_id *id;
-
-	cm_expect_none(channel);
-	ck_assert_int_eq(ibv_query_device((struct ibv_context *)verbs, &attr), 0);
-	id = bound(FAKE_ROCE_IP);
-	ck_assert_ptr_eq(id->verbs, verbs);
-	cm_destroy(id);
-	ck_assert_uint_eq(fake_live(FAKE_CONTEXT), 1);
-	fake_device_remove(FAKE_ROCE);
-	cm_expect_none(channel);
-	ck_assert(fake_device_gone(FAKE_ROCE));
-	fake_device_add(FAKE_ROCE);
+	return fake_calls("ibv_get_device_list") + fake_calls("find_driver_id") +
+	       fake_calls("ioctl");
 }
 
-static void expect_closed(void)
+/* What one look may take, each second begun. */
+enum { CALLS_OF_A_LOOK = 8 };
+
+static void expect_few_looks(void)
 {
-	ck_assert_uint_eq(fake_live(FAKE_CONTEXT), 0);
+	const uint64_t begin_us = evr_clock_now_us();
+	const unsigned before = looks();
+	uint64_t seconds;
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		cm_expect_none(channel);
+		cm_destroy(cm_id(channel, RDMA_PS_TCP));
+	}
+	seconds = (evr_clock_now_us() - begin_us) / 1000000;
+	ck_assert_uint_le(looks() - before, CALLS_OF_A_LOOK * (1 + seconds));
 }
 
-START_TEST(a_listed_device_stays_until_it_is_removed)
-{
-	struct ibv_context **list = rdma_get_devices(NULL);
-	struct ibv_context *verbs = list[0];
-
-	rdma_free_devices(list);
-	expect_until_removed(verbs);
-	cm_destroy(bound(FAKE_ROCE_IP));
-	expect_closed();
-}
-END_TEST
-
-START_TEST(a_context_that_a_synchronous_id_led_to_stays_until_it_is_removed)
-{
-	struct rdma_cm_id *id = cm_id(NULL, RDMA_PS_TCP);
-	struct ibv_context *verbs;
-
-	ck_assert_ok(rdma_bind_addr(id, cm_addr(FAKE_ROCE_IP, 0)));
-	verbs = id->verbs;
-	cm_destroy(id);
-	expect_until_removed(verbs);
-	id = cm_id(NULL, RDMA_PS_TCP);
-	ck_assert_ok(rdma_resolve_addr(id, NULL, cm_addr(FAKE_ROCE_IP, 1), CM_TIMEOUT_MS));
-	verbs = id->verbs;
-	cm_destroy(id);
-	expect_until_removed(verbs);
-}
-END_TEST
-
-START_TEST(so_does_one_that_a_blocking_channel_was_read_for)
-{
-	struct rdma_event_channel *blocking = rdma_create_event_channel();
-	struct rdma_cm_id *id = cm_id(blocking, RDMA_PS_TCP);
-	struct ibv_context *verbs;
-
-	ck_assert_ok(rdma_resolve_addr(id, NULL, cm_addr(FAKE_ROCE_IP, 1), CM_TIMEOUT_MS));
-	cm_await(blocking, RDMA_CM_EVENT_ADDR_RESOLVED);
-	verbs = id->verbs;
-	cm_destroy(id);
-	rdma_destroy_event_channel(blocking);
-	expect_until_removed(verbs);
-}
-END_TEST
-
-/* An event loop gives up in any state, and is not to keep a device by that. */
-START_TEST(an_id_that_an_event_loop_gives_up_takes_its_device_with_it)
-{
-	struct rdma_cm_id *id = cm_id(channel, RDMA_PS_TCP);
-
-	ck_assert_ok(rdma_resolve_addr(id, NULL, cm_addr(FAKE_ROCE_IP, 1), CM_TIMEOUT_MS));
-	cm_await(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
-	cm_destroy(id);
-	expect_closed();
-}
-END_TEST
-
-START_TEST(a_synchronous_listener_takes_its_device_with_it)
-{
-	struct rdma_cm_id *id = cm_id(NULL, RDMA_PS_TCP);
-
-	ck_assert_ok(rdma_bind_addr(id, cm_addr(FAKE_ROCE_IP, 0)));
-	ck_assert_ok(rdma_listen(id, 0));
-	cm_destroy(id);
-	expect_closed();
-}
-END_TEST
-
-START_TEST(so_does_a_synchronous_id_that_had_a_route)
-{
-	struct rdma_cm_id *id = cm_id(NULL, RDMA_PS_TCP);
-
-	ck_assert_ok(rdma_resolve_addr(id, NULL, cm_addr(FAKE_ROCE_IP, 1), CM_TIMEOUT_MS));
-	ck_assert_ok(rdma_resolve_route(id, CM_TIMEOUT_MS));
-	cm_destroy(id);
-	expect_closed();
-}
-END_TEST
-
-START_TEST(so_does_a_synchronous_id_that_had_a_queue_pair)
-{
-	struct rdma_cm_id *id = cm_id(NULL, RDMA_PS_UDP);
-	struct ibv_qp_init_attr attr = cm_qp_attr(IBV_QPT_UD);
-
-	ck_assert_ok(rdma_bind_addr(id, cm_addr(FAKE_ROCE_IP, 0)));
-	ck_assert_ok(rdma_create_qp(id, NULL, &attr));
-	cm_destroy(id);
-	expect_closed();
-}
-END_TEST
-
-START_TEST(a_listed_device_that_is_removed_is_gone_with_its_last_id)
+START_TEST(a_device_without_ids_is_looked_at_once_a_second)
 {
 	struct rdma_cm_id *id = bound(FAKE_ROCE_IP);
+	struct ibv_pd *pd = ibv_alloc_pd(id->verbs);
 
+	cm_destroy(id);
+	expect_few_looks();
+	ck_assert_int_eq(ibv_dealloc_pd(pd), 0);
+}
+END_TEST
+
+/* --- removal without ids ---------------------------------------------------------------------- */
+
+static void look_now(void)
+{
 	rdma_free_devices(rdma_get_devices(NULL));
+}
+
+/* Other calls look once a second. */
+static void expect_gone_in_time(void)
+{
+	const uint64_t deadline_us = evr_clock_now_us() + 60 * 1000000;
+
+	while (!fake_device_gone(FAKE_ROCE) && evr_clock_now_us() < deadline_us)
+		cm_expect_none(channel);
+	ck_assert(fake_device_gone(FAKE_ROCE));
+}
+
+START_TEST(a_look_finds_a_device_that_was_removed_meanwhile)
+{
+	cm_destroy(bound(FAKE_ROCE_IP));
+	fake_device_remove(FAKE_ROCE);
+	expect_gone_in_time();
+}
+END_TEST
+
+START_TEST(so_does_the_list_of_devices)
+{
+	cm_destroy(bound(FAKE_ROCE_IP));
+	fake_device_remove(FAKE_ROCE);
+	errno = 0;
+	ck_assert_ptr_null(rdma_get_devices(NULL));
+	ck_assert_int_eq(errno, ENODEV);
+	ck_assert(fake_device_gone(FAKE_ROCE));
+}
+END_TEST
+
+/* Such as without descriptors. */
+START_TEST(a_device_that_cannot_be_asked_for_is_there)
+{
+	struct rdma_cm_id *id = bound(FAKE_ROCE_IP);
+	struct ibv_context *verbs = id->verbs;
+
+	cm_destroy(id);
+	fake_fail_next("find_driver_id", EMFILE);
+	look_now();
+	expect_open(verbs);
+}
+END_TEST
+
+/* --- removal under what is the caller's ------------------------------------------------------- */
+
+static struct ibv_context *removed(void)
+{
+	struct rdma_cm_id *id = bound(FAKE_ROCE_IP);
+	struct ibv_context *verbs = id->verbs;
+
 	fake_device_remove(FAKE_ROCE);
 	ck_assert_ptr_eq(cm_await(channel, RDMA_CM_EVENT_DEVICE_REMOVAL), id);
 	cm_destroy(id);
+	return verbs;
+}
+
+START_TEST(a_domain_of_the_callers_holds_a_removed_device)
+{
+	struct rdma_cm_id *id = bound(FAKE_ROCE_IP);
+	struct ibv_pd *pd = ibv_alloc_pd(id->verbs);
+
+	cm_destroy(id);
+	removed();
+	ck_assert(!fake_device_gone(FAKE_ROCE));
+	ck_assert_int_eq(ibv_dealloc_pd(pd), 0);
+	expect_gone_in_time();
+}
+END_TEST
+
+START_TEST(so_do_queues_and_channels)
+{
+	struct rdma_cm_id *id = bound(FAKE_ROCE_IP);
+	struct ibv_comp_channel *comp = ibv_create_comp_channel(id->verbs);
+	struct ibv_cq *cq = ibv_create_cq(id->verbs, 1, NULL, NULL, 0);
+
+	cm_destroy(id);
+	removed();
+	ck_assert(!fake_device_gone(FAKE_ROCE));
+	ck_assert_int_eq(ibv_destroy_cq(cq), 0);
+	look_now();
+	ck_assert(!fake_device_gone(FAKE_ROCE));
+	ck_assert_int_eq(ibv_destroy_comp_channel(comp), 0);
+	look_now();
 	ck_assert(fake_device_gone(FAKE_ROCE));
-	fake_device_add(FAKE_ROCE);
-	cm_destroy(bound(FAKE_ROCE_IP));
-	expect_closed();
+}
+END_TEST
+
+/* Drivers that take everything away with the device: what the program has left is only names. */
+START_TEST(a_removed_device_that_tells_nothing_stays_open)
+{
+	struct ibv_device_attr attr;
+	struct ibv_context *verbs;
+
+	fake_fail_next("ioctl", EIO);
+	verbs = removed();
+	ck_assert_int_eq(ibv_query_device(verbs, &attr), 0);
+	look_now();
+	ck_assert(fake_device_gone(FAKE_ROCE));
+}
+END_TEST
+
+START_TEST(a_removed_device_in_use_is_looked_at_once_a_second)
+{
+	struct rdma_cm_id *id = bound(FAKE_ROCE_IP);
+	struct ibv_pd *pd = ibv_alloc_pd(id->verbs);
+
+	cm_destroy(id);
+	removed();
+	expect_few_looks();
+	ck_assert_int_eq(ibv_dealloc_pd(pd), 0);
 }
 END_TEST
 
@@ -259,20 +303,16 @@ START_TEST(a_connection_on_a_device_that_came_back_works)
 }
 END_TEST
 
-START_TEST(a_kernel_that_cannot_tell_what_is_in_use_keeps_the_device_open)
+/* Without it the kernel cannot be asked what is in use. */
+START_TEST(a_device_whose_driver_is_unknown_stays_open_when_it_is_removed)
 {
-	struct rdma_cm_id *id;
 	struct ibv_context *verbs;
 
 	fake_fail_next("find_driver_id", ENOENT);
-	id = bound(FAKE_ROCE_IP);
-	verbs = id->verbs;
-	cm_destroy(id);
-	ck_assert_uint_eq(fake_live(FAKE_CONTEXT), 1);
-	id = bound(FAKE_ROCE_IP);
-	ck_assert(id->verbs == verbs && id->pd);
-	ck_assert_int_eq(ibv_dealloc_pd(id->pd), 0);
-	cm_destroy(id);
+	verbs = removed();
+	ck_assert_ptr_null(rdma_get_devices(NULL));
+	ck_assert(!fake_device_gone(FAKE_ROCE));
+	ck_assert_uint_eq(fake_live(FAKE_PD), 0);
 	ck_assert_int_eq(ibv_close_device(verbs), 0);
 }
 END_TEST
@@ -282,20 +322,21 @@ int main(void)
 	const TTest *const tests[] = {
 		ids_on_a_device_share_it,
 		devices_are_told_apart,
-		a_domain_of_the_callers_keeps_the_device_until_a_later_call,
-		queues_and_channels_of_the_callers_keep_the_device,
-		memory_on_the_shared_domain_keeps_the_device,
-		a_listed_device_stays_until_it_is_removed,
-		a_context_that_a_synchronous_id_led_to_stays_until_it_is_removed,
-		so_does_one_that_a_blocking_channel_was_read_for,
-		an_id_that_an_event_loop_gives_up_takes_its_device_with_it,
-		a_synchronous_listener_takes_its_device_with_it,
-		so_does_a_synchronous_id_that_had_a_route,
-		so_does_a_synchronous_id_that_had_a_queue_pair,
-		a_listed_device_that_is_removed_is_gone_with_its_last_id,
+		a_listed_device_stays_open,
+		a_device_stays_open_after_its_last_id,
+		a_device_stays_open_after_the_last_channel,
+		memory_on_the_shared_domain_keeps_the_domain,
+		a_device_without_ids_is_looked_at_once_a_second,
+		a_look_finds_a_device_that_was_removed_meanwhile,
+		so_does_the_list_of_devices,
+		a_device_that_cannot_be_asked_for_is_there,
+		a_domain_of_the_callers_holds_a_removed_device,
+		so_do_queues_and_channels,
+		a_removed_device_that_tells_nothing_stays_open,
+		a_removed_device_in_use_is_looked_at_once_a_second,
 		a_removed_device_is_gone_with_its_last_id,
 		a_connection_on_a_device_that_came_back_works,
-		a_kernel_that_cannot_tell_what_is_in_use_keeps_the_device_open,
+		a_device_whose_driver_is_unknown_stays_open_when_it_is_removed,
 	};
 
 	return unit_main("cm_device", tests, sizeof(tests) / sizeof(tests[0]), set_up, tear_down);

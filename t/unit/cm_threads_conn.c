@@ -3,7 +3,7 @@
 
 #include <sched.h>
 
-enum { NUM_CLIENTS = 3, ROUNDS = 40 };
+enum { NUM_CLIENTS = 3, ROUNDS = 40, PATIENCE_MS = 60000 };
 
 static struct rdma_event_channel *channel; /* the listener's */
 static struct rdma_cm_id *listener;
@@ -145,6 +145,81 @@ START_TEST(workers_accept_what_one_thread_listens_for)
 }
 END_TEST
 
+/* --- fetched by several threads from one synchronous listener --- */
+
+static void get_and_refuse(void)
+{
+	int i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		struct rdma_cm_id *server;
+
+		ck_assert_ok(rdma_get_request(listener, &server));
+		ck_assert_int_eq(server->event->event, RDMA_CM_EVENT_CONNECT_REQUEST);
+		cm_destroy(server);
+	}
+}
+
+static void be_refused(void)
+{
+	struct rdma_event_channel *mine = cm_channel();
+	int i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		struct rdma_cm_id *client = client_of(mine);
+
+		ck_assert_int_eq(next_type(mine), RDMA_CM_EVENT_REJECTED);
+		cm_destroy(client);
+	}
+	rdma_destroy_event_channel(mine);
+}
+
+static void refuse_or_be_refused(unsigned number)
+{
+	if (number < NUM_CLIENTS)
+		get_and_refuse();
+	else
+		be_refused();
+}
+
+START_TEST(each_request_is_fetched_once_by_one_of_several_threads)
+{
+	fake_wait_for_others(PATIENCE_MS);
+	ck_assert_ok(rdma_migrate_id(listener, NULL));
+	crew_run(2 * NUM_CLIENTS, refuse_or_be_refused);
+	ck_assert_ok(rdma_migrate_id(listener, channel));
+}
+END_TEST
+
+static atomic_uint told;
+
+static void wait_to_be_told(unsigned number)
+{
+	struct rdma_cm_id *server;
+
+	if (number) {
+		ck_assert_fails(rdma_get_request(listener, &server), ECANCELED);
+		atomic_fetch_add(&told, 1);
+		return;
+	}
+	while (atomic_load(&told) < NUM_CLIENTS)
+		if (!fake_unread(listener->channel->fd))
+			fake_inject(listener, RDMA_CM_EVENT_USER, -ECANCELED);
+}
+
+/* What is no request stays on the listener, one at a time. */
+START_TEST(each_of_several_threads_is_told_of_another_event)
+{
+	fake_wait_for_others(PATIENCE_MS);
+	ck_assert_ok(rdma_migrate_id(listener, NULL));
+	crew_run(1 + NUM_CLIENTS, wait_to_be_told);
+	ck_assert_int_eq(listener->event->event, RDMA_CM_EVENT_USER);
+	ck_assert_ok(rdma_migrate_id(listener, channel));
+	while (fake_unread(channel->fd))
+		cm_await(channel, RDMA_CM_EVENT_USER);
+}
+END_TEST
+
 /* --- ended while another thread reads what comes of it --- */
 
 static struct rdma_event_channel *clients_channel;
@@ -244,6 +319,8 @@ int main(void)
 {
 	const TTest *const tests[] = {
 		workers_accept_what_one_thread_listens_for,
+		each_request_is_fetched_once_by_one_of_several_threads,
+		each_of_several_threads_is_told_of_another_event,
 		a_queue_pair_and_its_id_go_while_another_thread_reads_the_answer,
 		a_listener_goes_while_another_thread_reads_its_requests,
 		a_listener_moves_while_another_thread_reads_its_requests,

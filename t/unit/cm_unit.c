@@ -17,7 +17,7 @@ void cm_take_back(void)
 		return;
 	for (kind = 0; kind < FAKE_KINDS; kind++)
 		fake_device_remove((enum fake_kind)kind);
-	rdma_destroy_event_channel(rdma_create_event_channel());
+	rdma_free_devices(rdma_get_devices(NULL));
 }
 
 void cm_tear_down(void)

@@ -24,7 +24,7 @@ enum { CM_PORT = 7471, CM_TIMEOUT_MS = 1000 };
 void cm_set_up(void);
 void cm_tear_down(void);
 /*
- * What the library keeps open for the program it closes with a call after the removal. Where a
+ * What the library keeps open for the program it closes when it learns of the removal. Where a
  * device is left, all are removed: who goes on adds them again.
  */
 void cm_take_back(void);

@@ -1,9 +1,11 @@
 /* The fake kernel CM, through the kernel's own ABI. */
+#include "kern/sys.h"
 #include "unit/fake_raw.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <rdma/ib_user_verbs.h>
 #include <string.h>
 
@@ -232,9 +234,10 @@ START_TEST(unread_events_die_with_their_id)
 }
 END_TEST
 
-START_TEST(an_id_moves_with_its_unread_events)
+START_TEST(an_id_moves_with_its_unread_events_and_wakes_nobody)
 {
 	int fd = raw_open(), other = raw_open();
+	struct pollfd looks = { .fd = other, .events = POLLIN };
 	struct rdma_ucm_migrate_resp resp = { 0 };
 	uint32_t id = raw_create(fd, 5, RDMA_PS_TCP);
 	struct rdma_ucm_migrate_id cmd = {
@@ -249,6 +252,9 @@ START_TEST(an_id_moves_with_its_unread_events)
 		0);
 	ck_assert_uint_eq(resp.events_reported, 1);
 	ck_assert(!raw_readable(fd));
+	/* Who sleeps there goes on sleeping; who looks finds it. */
+	ck_assert(!raw_readable(other));
+	ck_assert_int_eq(evr_sys->poll(&looks, 1, 0), 1);
 	raw_expect(other, RAW_ROUTE_RESOLVED);
 	ck_assert_int_eq(raw_destroy(fd, id), -EINVAL);
 	ck_assert_int_eq(raw_destroy(other, id), 2);
@@ -381,7 +387,7 @@ int main(void)
 		a_full_backlog_refuses,
 		destroying_one_side_disconnects_the_other,
 		unread_events_die_with_their_id,
-		an_id_moves_with_its_unread_events,
+		an_id_moves_with_its_unread_events_and_wakes_nobody,
 		a_datagram_peer_is_found,
 		a_join_is_answered_and_left,
 		queue_pair_attributes_come_with_the_reply,

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <evrdma/evrdma.h>
+#include <rdma/rdma_cma.h>
 #include <string.h>
 
 enum { PORT = 7471, BUF = 256, DEPTH = 4, MIN_CALLS = 40, MAX_CALLS = 400 };
@@ -218,6 +219,7 @@ static const char *survives_removal(unsigned n)
 		return NULL;
 	ck_assert_msg(w.closed || !w.base, "before call %u, %s: not over in time", n, before);
 	ck_assert_msg(!w.opened, "before call %u, %s: %d not closed", n, before, w.opened);
+	rdma_free_devices(rdma_get_devices(NULL));
 	ck_assert_msg(fake_device_gone(FAKE_ROCE), "before call %u, %s: held up", n, before);
 	fake_device_add(FAKE_ROCE);
 	return before;

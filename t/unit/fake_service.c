@@ -25,7 +25,7 @@ static int resolve(int fd, uint32_t id, const char *name, uint64_t number)
 static int write_event(int fd, uint32_t id, uint32_t event, uint64_t arg)
 {
 	struct evr_ucma_cmd_write_event cmd = {
-		.handle = id, .event = event, .status = 5, .param.arg = arg
+		.handle = id, .event = event, .status = 5, .arg = arg
 	};
 
 	return RUN(fd, EVR_UCMA_WRITE_EVENT, cmd);

@@ -217,7 +217,7 @@ START_TEST(commands_of_newer_kernels_are_laid_out_as_there)
 	NEWER(cmd_write_event, handle, 8);
 	NEWER(cmd_write_event, event, 16);
 	NEWER(cmd_write_event, status, 20);
-	NEWER(cmd_write_event, param.arg, 24);
+	NEWER(cmd_write_event, arg, 24);
 }
 END_TEST
 

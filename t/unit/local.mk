@@ -14,6 +14,7 @@ EVR_UNIT_TESTS += \
 	t/unit/fake_devices.t \
 	t/unit/fake_dgram.t \
 	t/unit/fake_event.t \
+	t/unit/fake_profile.t \
 	t/unit/fake_query.t \
 	t/unit/fake_service.t \
 	t/unit/fake_srq.t \
@@ -34,6 +35,9 @@ t_unit_fake_dgram_t_LDADD = $(EVR_FAKE_LIBS)
 t_unit_fake_event_t_SOURCES = t/unit/fake_event.c $(EVR_FAKE_RAW)
 t_unit_fake_event_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_fake_event_t_LDADD = $(EVR_FAKE_LIBS)
+t_unit_fake_profile_t_SOURCES = t/unit/fake_profile.c $(EVR_FAKE_RAW)
+t_unit_fake_profile_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_fake_profile_t_LDADD = $(EVR_FAKE_LIBS)
 t_unit_fake_query_t_SOURCES = t/unit/fake_query.c $(EVR_FAKE_RAW)
 t_unit_fake_query_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_fake_query_t_LDADD = $(EVR_FAKE_LIBS)
@@ -58,6 +62,11 @@ EVR_UNIT_TESTS += t/unit/fake_ev.t
 t_unit_fake_ev_t_SOURCES = t/unit/fake_ev.c $(EVR_FAKE_MAIN)
 t_unit_fake_ev_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_fake_ev_t_LDADD = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS) $(CHECK_LIBS)
+
+EVR_UNIT_TESTS += t/unit/ev_ah.t
+t_unit_ev_ah_t_SOURCES = t/unit/ev_ah.c t/schedule/clock.c t/schedule/clock.h $(EVR_FAKE_MAIN)
+t_unit_ev_ah_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_ev_ah_t_LDADD = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS) $(CHECK_LIBS)
 
 EVR_EV_LOOP = t/unit/ev_loop.h t/unit/ev_loop.c $(EVR_FAKE_MAIN)
 EVR_EV_LIBS = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS) $(CHECK_LIBS)

@@ -37,8 +37,12 @@ END_TEST
 
 START_TEST(an_older_struct_changes_only_what_it_has)
 {
-	struct options older = { offsetof(struct options, second), 7, 8 }, ours;
+	struct options older, ours;
 
+	evr_options_init(
+		&older, offsetof(struct options, second), &defaults, sizeof(defaults));
+	older.first = 7;
+	older.second = 8;
 	ck_assert_int_eq(load(&ours, &older), 0);
 	ck_assert_uint_eq(ours.size, sizeof(ours));
 	ck_assert_int_eq(ours.first, 7);
@@ -51,8 +55,8 @@ START_TEST(a_newer_struct_is_taken_as_long_as_the_rest_is_zero)
 	struct newer newer;
 	struct options ours;
 
-	memset(&newer, 0, sizeof(newer));
-	newer.known = (struct options){ sizeof(newer), 7, 8 };
+	evr_options_init(&newer, sizeof(newer), &defaults, sizeof(defaults));
+	newer.known.second = 8;
 	ck_assert_int_eq(load(&ours, &newer), 0);
 	ck_assert_int_eq(ours.second, 8);
 	newer.third = 1;
@@ -60,12 +64,19 @@ START_TEST(a_newer_struct_is_taken_as_long_as_the_rest_is_zero)
 }
 END_TEST
 
-START_TEST(a_size_that_cannot_be_is_refused)
+START_TEST(what_nobody_has_initialised_is_refused)
 {
-	struct options none = { 0, 7, 8 }, ours;
+	static const size_t sizes[] = { 0, sizeof(size_t) - 1, sizeof(struct options),
+		sizeof(struct options) + 1, SIZE_MAX };
+	struct options none, ours;
+	size_t i;
 
-	ck_assert_int_eq(load(&ours, &none), -EINVAL);
-	none.size = sizeof(size_t) - 1;
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		none = (struct options){ sizes[i], 7, 8 };
+		ck_assert_int_eq(load(&ours, &none), -EINVAL);
+	}
+	evr_options_init(&none, sizeof(none), &defaults, sizeof(defaults));
+	none.size -= sizeof(none) - sizeof(size_t) + 1;
 	ck_assert_int_eq(load(&ours, &none), -EINVAL);
 }
 END_TEST
@@ -95,7 +106,7 @@ int main(void)
 		no_options_are_the_defaults,
 		an_older_struct_changes_only_what_it_has,
 		a_newer_struct_is_taken_as_long_as_the_rest_is_zero,
-		a_size_that_cannot_be_is_refused,
+		what_nobody_has_initialised_is_refused,
 		storing_fills_what_the_caller_has_and_no_more,
 	};
 

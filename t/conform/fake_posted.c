@@ -1,0 +1,302 @@
+/* What a device does with the work that is posted on it, one step at a time. */
+#include "conform/fake.h"
+#include "conform/world.h"
+
+#include <errno.h>
+#include <rdma/rdma_cma.h>
+#include <string.h>
+
+enum { PATIENCE_MS = 20000, MEMORY = 4096, LEN = 64 };
+
+static struct ibv_qp *qp_of(const struct side *side)
+{
+	return evrdma_conn_get_cm_id(side->conn)->qp;
+}
+
+/* --- reads ---------------------------------------------------------------------------------- */
+
+struct reads {
+	unsigned char memory[MEMORY];
+	struct evrdma_buf *exposed, *local;
+	struct evrdma_seg seg;
+	struct evrdma_work work;
+	char done[8]; /* a letter for each piece of work that is over */
+};
+
+static void note_read(struct evrdma_conn *conn, const struct evrdma_error *error, void *arg)
+{
+	strcat(((struct reads *)arg)->done, error ? "x" : "r");
+}
+
+static void note_send(struct evrdma_conn *conn, const struct evrdma_error *error, void *arg)
+{
+	strcat(((struct reads *)arg)->done, error ? "x" : "s");
+}
+
+static void leave_open(
+	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+}
+
+static struct world *reads_start(struct reads *reads)
+{
+	struct world *w = world_new();
+
+	memset(reads, 0, sizeof(*reads));
+	w->on_event = leave_open;
+	w->options.inline_bytes = 8;
+	world_connect_pair(w);
+	reads->exposed = evrdma_buf_new_reference(
+		reads->memory, MEMORY, EVRDMA_BUF_OPT_REMOTE_READ, NULL, NULL);
+	reads->local = evrdma_pool_get(w->pool);
+	reads->seg = (struct evrdma_seg){ reads->local, 0, LEN };
+	reads->work = (struct evrdma_work){
+		.op = EVRDMA_OP_READ, .segs = &reads->seg, .seg_count = 1
+	};
+	ck_assert_int_eq(
+		evrdma_conn_expose(w->server->conn, reads->exposed, &reads->work.remote), 0);
+	fake_work_by_hand(true);
+	return w;
+}
+
+static void reads_end(struct world *w, struct reads *reads)
+{
+	evrdma_buf_unref(reads->local);
+	evrdma_buf_unref(reads->exposed);
+	fake_work_by_hand(false);
+	world_free(w);
+}
+
+static void submit_read_and_send(struct world *w, struct reads *reads)
+{
+	const struct evrdma_work send = {
+		.op = EVRDMA_OP_SEND, .inline_data = "behind", .inline_len = 7
+	};
+
+	ck_assert_int_eq(evrdma_conn_submit(w->client->conn, &reads->work, note_read, reads), 0);
+	ck_assert_int_eq(evrdma_conn_submit(w->client->conn, &send, note_send, reads), 0);
+	world_run_a_little(w);
+}
+
+/* On iWARP the send is complete before the answer is here; it is told behind the read. */
+START_TEST(only_its_own_completion_ends_a_read)
+{
+	struct reads reads;
+	struct world *w = reads_start(&reads);
+
+	submit_read_and_send(w, &reads);
+	ck_assert_str_eq(reads.done, "");
+	ck_assert_uint_eq(fake_step_qp(qp_of(w->client), 1), 1);
+	world_run_a_little(w);
+	ck_assert_str_eq(reads.done, place.is_iwarp ? "" : "r");
+	ck_assert_uint_eq(fake_step_qp(qp_of(w->client), 1), 1);
+	world_run_a_little(w);
+	ck_assert_str_eq(reads.done, "rs");
+	reads_end(w, &reads);
+}
+END_TEST
+
+/* What the device has said is over stays so, though what is before it is not. */
+START_TEST(a_send_that_arrived_is_not_cancelled_with_the_read_before_it)
+{
+	struct reads reads;
+	struct world *w = reads_start(&reads);
+
+	submit_read_and_send(w, &reads);
+	ck_assert_uint_eq(fake_step_qp(qp_of(w->client), 1), 1);
+	world_run_a_little(w);
+	evrdma_conn_close(w->client->conn);
+	world_run_until(w, world_client_is_closed, PATIENCE_MS);
+	ck_assert_str_eq(reads.done, place.is_iwarp ? "xs" : "rx");
+	reads_end(w, &reads);
+}
+END_TEST
+
+/* A device may take more for anything else. */
+START_TEST(a_read_of_more_segments_than_the_device_reads_is_refused)
+{
+	struct world *w = world_new();
+	struct evrdma_buf *buf = evrdma_pool_get(w->pool);
+	const struct evrdma_seg segs[] = { { buf, 0, 8 }, { buf, 16, 8 } };
+	struct evrdma_work work = { .op = EVRDMA_OP_READ, .segs = segs, .seg_count = 2 };
+
+	fake_device_attr(fake_place_kind)->max_sge_rd = 1;
+	w->on_event = leave_open;
+	w->options.send_segs = 2;
+	world_connect_pair(w);
+	ck_assert_int_eq(evrdma_conn_submit(w->client->conn, &work, NULL, NULL), -EINVAL);
+	work.op = EVRDMA_OP_SEND;
+	ck_assert_int_eq(evrdma_conn_submit(w->client->conn, &work, NULL, NULL), 0);
+	evrdma_buf_unref(buf);
+	world_free(w);
+}
+END_TEST
+
+/* --- queues that cannot be read -------------------------------------------------------------- */
+
+enum { PAIRS = 2 };
+
+static struct side *sides[2 * PAIRS];
+
+static struct world *world_with_pairs(void)
+{
+	struct world *w = world_new();
+	int i;
+
+	w->on_event = leave_open;
+	/* All in one queue, on whichever device. */
+	w->options.send_depth = w->options.recv_depth = 8;
+	for (i = 0; i < PAIRS; i++) {
+		w->client = w->server = NULL;
+		world_connect_pair(w);
+		sides[2 * i] = w->client;
+		sides[2 * i + 1] = w->server;
+	}
+	return w;
+}
+
+static bool all_down(struct world *w)
+{
+	int i;
+
+	for (i = 0; i < 2 * PAIRS; i++)
+		if (!sides[i]->down)
+			return false;
+	return true;
+}
+
+/* world.c has each told once at most. */
+static void expect_all_broken(struct world *w)
+{
+	int i;
+
+	world_run_until(w, all_down, PATIENCE_MS);
+	for (i = 0; i < 2 * PAIRS; i++)
+		ck_assert_int_eq(sides[i]->error, EIO);
+}
+
+static void expect_no_calls(struct world *w, const char *name)
+{
+	unsigned calls;
+
+	world_run_a_little(w);
+	calls = fake_calls(name);
+	world_run_a_little(w);
+	ck_assert_uint_eq(fake_calls(name), calls);
+}
+
+/* What the failing poll took with it nobody knows. */
+START_TEST(all_on_a_queue_are_told_when_a_poll_of_it_fails)
+{
+	struct world *w = world_with_pairs();
+
+	fake_fail_next("ibv_poll_cq", EIO);
+	side_send(sides[0], 1, LEN);
+	expect_all_broken(w);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_queue_that_stays_broken_is_left_alone_and_not_used_again)
+{
+	struct world *w = world_with_pairs();
+	struct ibv_cq *cq = qp_of(sides[0])->send_cq;
+
+	fake_break_cq(cq);
+	side_send(sides[0], 1, LEN);
+	expect_all_broken(w);
+	expect_no_calls(w, "ibv_poll_cq");
+	w->client = w->server = NULL;
+	world_connect_pair(w);
+	ck_assert_ptr_ne(qp_of(w->client)->send_cq, cq);
+	world_free(w);
+}
+END_TEST
+
+static const int channel_errors[] = { EIO, EBADF };
+
+/* As when the device goes without asking: poll says that it is readable, for ever. */
+START_TEST(all_on_a_device_are_told_when_its_channel_cannot_be_read)
+{
+	struct world *w = world_with_pairs();
+
+	fake_fail_next("ibv_get_cq_event", channel_errors[_i]);
+	side_send(sides[0], 1, LEN);
+	expect_all_broken(w);
+	expect_no_calls(w, "ibv_get_cq_event");
+	world_free(w);
+}
+END_TEST
+
+/* --- shared queues ---------------------------------------------------------------------------- */
+
+static struct world *world_with_shared_queue(int drain_timeout_ms)
+{
+	struct world *w = world_new();
+	struct evrdma_srq *srq = evrdma_srq_new(w->base, w->pool, 8);
+
+	ck_assert_ptr_nonnull(srq);
+	w->options.recv_pool = NULL;
+	w->options.srq = srq;
+	w->options.drain_timeout_ms = drain_timeout_ms;
+	fake_hold_last_receive(true);
+	world_connect_pair(w);
+	return w;
+}
+
+static void end_shared(struct world *w)
+{
+	fake_hold_last_receive(false);
+	world_free(w);
+}
+
+/* A device that has taken a buffer out of the shared queue would lose it with the QP. */
+START_TEST(a_QP_on_a_shared_queue_stays_until_its_last_receive_is_told)
+{
+	struct world *w = world_with_shared_queue(PATIENCE_MS);
+	struct ibv_qp *client = qp_of(w->client), *server = qp_of(w->server);
+
+	evrdma_conn_close(w->client->conn);
+	world_run_a_little(w);
+	world_run_a_little(w);
+	ck_assert_uint_eq(fake_live(FAKE_QP), 2);
+	fake_async_qp(client, IBV_EVENT_QP_LAST_WQE_REACHED);
+	fake_async_qp(server, IBV_EVENT_QP_LAST_WQE_REACHED);
+	world_run_until(w, world_none_live, PATIENCE_MS / 2);
+	end_shared(w);
+}
+END_TEST
+
+START_TEST(a_device_that_never_tells_of_the_last_receive_is_waited_for_once)
+{
+	struct world *w = world_with_shared_queue(30);
+
+	evrdma_conn_close(w->client->conn);
+	world_run_until(w, world_none_live, PATIENCE_MS);
+	w->options.drain_timeout_ms = PATIENCE_MS;
+	world_connect_pair(w);
+	evrdma_conn_close(w->client->conn);
+	world_run_until(w, world_none_live, PATIENCE_MS / 2);
+	end_shared(w);
+}
+END_TEST
+
+TCase *posted_case(void)
+{
+	TCase *tc = tcase_create("posted");
+
+	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, only_its_own_completion_ends_a_read);
+	tcase_add_test(tc, a_send_that_arrived_is_not_cancelled_with_the_read_before_it);
+	tcase_add_test(tc, a_read_of_more_segments_than_the_device_reads_is_refused);
+	tcase_add_test(tc, all_on_a_queue_are_told_when_a_poll_of_it_fails);
+	tcase_add_test(tc, a_queue_that_stays_broken_is_left_alone_and_not_used_again);
+	tcase_add_loop_test(tc, all_on_a_device_are_told_when_its_channel_cannot_be_read, 0, 2);
+	if (place_has(PLACE_SRQS)) {
+		tcase_add_test(tc, a_QP_on_a_shared_queue_stays_until_its_last_receive_is_told);
+		tcase_add_test(
+			tc, a_device_that_never_tells_of_the_last_receive_is_waited_for_once);
+	}
+	return tc;
+}

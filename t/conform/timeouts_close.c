@@ -1,0 +1,179 @@
+/* A connection that is closed while its good-bye is lost, and many that are closed in turn. */
+#include <errno.h>
+
+#include "conform/timeouts.h"
+
+enum { MANY = 100, ROUNDS = 200, ROUNDS_MS = 1000 };
+
+/* --- the DREQ is lost ------------------------------------------------------------------------ */
+
+static struct world *pair_without_dreq(void)
+{
+	struct world *w = noting_world();
+
+	world_connect_pair(w);
+	lose(WIRE_DREQ);
+	begin();
+	return w;
+}
+
+/* The answer is not waited for again. */
+START_TEST(a_disconnect_that_is_not_answered_ends_with_the_drain_timeout)
+{
+	struct world *w = pair_without_dreq();
+
+	ck_assert_int_eq(evrdma_conn_disconnect(w->client->conn), 0);
+	run_until(w, client_is_told);
+	assert_told(&client_end, ETIMEDOUT);
+	ck_assert_int_eq(w->client->step, EVRDMA_STEP_DISCONNECT);
+	assert_library_took(client_end.ms, DRAIN_MS);
+	close_client(w);
+	run_until(w, world_client_is_closed);
+	assert_library_took(client_end.closed_ms, client_end.ms);
+	ck_assert_uint_eq(server_end.told, 0);
+	finish(w);
+}
+END_TEST
+
+/* The id alone goes on asking. */
+START_TEST(a_close_does_not_wait_for_the_answer)
+{
+	struct world *w = pair_without_dreq();
+
+	close_client(w);
+	run_until(w, world_client_is_closed);
+	assert_library_took(client_end.closed_ms, 0);
+	ck_assert_uint_eq(server_end.told, 0);
+	finish(w);
+}
+END_TEST
+
+static bool server_is_told(struct world *w)
+{
+	return server_end.told;
+}
+
+START_TEST(the_peer_of_a_closed_connection_hears_of_it_in_the_end)
+{
+	struct world *w = pair_without_dreq();
+
+	close_client(w);
+	run_until(w, world_client_is_closed);
+	calm();
+	run_until(w, server_is_told);
+	assert_told(&server_end, 0);
+	finish(w);
+}
+END_TEST
+
+START_TEST(a_disconnect_whose_answer_is_lost_ends_with_the_drain_timeout)
+{
+	struct world *w = noting_world();
+
+	world_connect_pair(w);
+	lose(WIRE_DREP);
+	begin();
+	ck_assert_int_eq(evrdma_conn_disconnect(w->client->conn), 0);
+	run_until(w, both_are_told);
+	assert_told(&server_end, 0);
+	assert_library_took(server_end.ms, 0);
+	assert_told(&client_end, ETIMEDOUT);
+	assert_library_took(client_end.ms, DRAIN_MS);
+	finish(w);
+}
+END_TEST
+
+static struct evrdma_conn *conns[2 * MANY];
+static unsigned conns_up;
+
+static void collect(
+	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+	if (event == EVRDMA_CONN_CONNECTED)
+		conns[conns_up++] = side->conn;
+}
+
+static bool all_are_up(struct world *w)
+{
+	return conns_up == 2 * MANY;
+}
+
+static void connect_many(struct world *w)
+{
+	int i;
+
+	w->on_event = collect;
+	w->options.recv_depth = 4;
+	world_listen(w);
+	for (i = 0; i < MANY; i++)
+		world_connect(w);
+	run_until(w, all_are_up);
+}
+
+START_TEST(many_closes_do_not_wait_for_their_answers)
+{
+	struct world *w = world_new();
+	int i;
+
+	connect_many(w);
+	lose(WIRE_DREQ);
+	begin();
+	for (i = 0; i < 2 * MANY; i++)
+		evrdma_conn_close(conns[i]);
+	run_until(w, world_none_live);
+	assert_library_took(passed_ms(), 0);
+	finish(w);
+}
+END_TEST
+
+/* --- one after another ----------------------------------------------------------------------- */
+
+static void connect_and_close(struct world *w)
+{
+	world_connect(w);
+	run_until(w, both_are_up);
+	close_client(w);
+	run_until(w, world_none_live);
+}
+
+/* TCP's TIME-WAIT is a minute, and the CM's some seconds; all of them take less together. */
+START_TEST(what_is_in_time_wait_hinders_no_connection)
+{
+	struct world *w = closing_world();
+	int before[PLACE_COUNTS], after[PLACE_COUNTS], i;
+
+	w->options.recv_depth = 4;
+	world_listen(w);
+	connect_and_close(w);
+	place.count(before);
+	begin();
+	for (i = 0; i < ROUNDS; i++)
+		connect_and_close(w);
+	ck_assert_uint_le(passed_ms(), ROUNDS_MS);
+	place.count(after);
+	ck_assert_mem_eq(before, after, sizeof(before));
+	finish(w);
+}
+END_TEST
+
+/* --- cases ----------------------------------------------------------------------------------- */
+
+TCase *timeouts_close_case(void)
+{
+	TCase *tc = new_case("close");
+
+	tcase_add_test(tc, a_disconnect_that_is_not_answered_ends_with_the_drain_timeout);
+	tcase_add_test(tc, a_close_does_not_wait_for_the_answer);
+	tcase_add_test(tc, the_peer_of_a_closed_connection_hears_of_it_in_the_end);
+	tcase_add_test(tc, a_disconnect_whose_answer_is_lost_ends_with_the_drain_timeout);
+	tcase_add_test(tc, many_closes_do_not_wait_for_their_answers);
+	return tc;
+}
+
+TCase *timeouts_again_case(void)
+{
+	TCase *tc = new_case("again");
+
+	tcase_add_test(tc, what_is_in_time_wait_hinders_no_connection);
+	return tc;
+}

@@ -1,0 +1,122 @@
+/* Many connections that are closed while their link is down. */
+#include "conform/timeouts.h"
+
+enum {
+	CONNS = 500,
+	KEEPALIVE_MS = 1000,
+	PATIENCE_S = 150, /* of the kernel, which asks the peer 16 times, 4 to 9 seconds each */
+	/* rxe sends 64 frames of its CM, and when no neighbour answers the next 3 seconds later. */
+	CLOSING_S = 16 * 3 * (CONNS / 64 + 1) + PATIENCE_S,
+};
+
+static const unsigned down_s[] = { 5, 30 };
+
+static struct evrdma_conn *conns[2 * CONNS];
+static unsigned num_up, num_told;
+
+static void collect(
+	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+	if (event == EVRDMA_CONN_CONNECTED)
+		conns[num_up++] = side->conn;
+	num_told += event == EVRDMA_CONN_ERROR || event == EVRDMA_CONN_DISCONNECTED;
+}
+
+static bool all_are_up(struct world *w)
+{
+	return num_up == 2 * CONNS;
+}
+
+static bool all_are_told(struct world *w)
+{
+	return num_told == 2 * CONNS;
+}
+
+static void connect_many(struct world *w)
+{
+	int i;
+
+	w->on_event = collect;
+	w->options.recv_depth = 4;
+	world_listen(w);
+	for (i = 0; i < CONNS; i++)
+		world_connect(w);
+	run_until(w, all_are_up);
+}
+
+static void close_all(struct world *w)
+{
+	unsigned i;
+
+	begin();
+	for (i = 0; i < num_up; i++)
+		evrdma_conn_close(conns[i]);
+	run_until(w, world_none_live);
+	assert_library_took(passed_ms(), 0);
+}
+
+static void assert_none_lingers(const struct world *w)
+{
+	struct evrdma_base_stats stats;
+
+	evrdma_base_get_stats(w->base, &stats);
+	ck_assert_uint_eq(stats.ids_lingering, 0);
+}
+
+/* Nobody can answer. finish() sees that the loop went on, as a timer of 1 ms would. */
+START_TEST(many_closes_while_the_link_is_down_keep_nobody)
+{
+	struct world *w = world_new();
+
+	connect_many(w);
+	wire_set(&no_carrier);
+	run_for(w, 1);
+	close_all(w);
+	run_for(w, down_s[_i]);
+	calm();
+	run_for(w, PATIENCE_S);
+	assert_none_lingers(w);
+	finish(w);
+}
+END_TEST
+
+START_TEST(a_base_that_is_closed_while_the_link_is_down_keeps_nobody)
+{
+	struct world *w = world_new();
+
+	connect_many(w);
+	wire_set(&no_carrier);
+	run_for(w, 1);
+	close_all(w);
+	close_base(w, CLOSING_S * 1000);
+}
+END_TEST
+
+/* No frame passes; without a carrier rxe would keep them, see timeouts_traffic.c. */
+START_TEST(keepalive_ends_many_whose_link_is_dead_and_keeps_nobody)
+{
+	struct world *w = world_new();
+
+	w->options.keepalive_ms = KEEPALIVE_MS;
+	connect_many(w);
+	wire_set(&no_frame);
+	begin();
+	run_until(w, all_are_told);
+	close_all(w);
+	calm();
+	run_for(w, PATIENCE_S);
+	assert_none_lingers(w);
+	finish(w);
+}
+END_TEST
+
+TCase *timeouts_link_case(void)
+{
+	const int times = sizeof(down_s) / sizeof(down_s[0]);
+	TCase *tc = new_case("link");
+
+	tcase_add_loop_test(tc, many_closes_while_the_link_is_down_keep_nobody, 0, times);
+	tcase_add_test(tc, a_base_that_is_closed_while_the_link_is_down_keeps_nobody);
+	tcase_add_test(tc, keepalive_ends_many_whose_link_is_dead_and_keeps_nobody);
+	return tc;
+}

@@ -1,0 +1,363 @@
+/*
+ * A machine of the real kernel: two soft devices, a wire between them with weather of its own, and
+ * a peer in another process. device.sh makes them. The time is virtual: what nobody waits through
+ * takes none, and a call that takes some has slept.
+ */
+#include <errno.h>
+#include <event2/event.h>
+#include <limits.h>
+#include <rdma/rdma_cma.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "schedule/resources.h"
+#include "schedule/schedule.h"
+#include "schedule/stranger.h"
+#include "schedule/wire.h"
+
+enum {
+	US_PER_S = 1000000,
+	/*
+	 * Whoever keeps the loop for so long is seen. rxe keeps who destroys a QP until the
+	 * network has let go of its frames, which wait three seconds for a neighbour who does not
+	 * answer; siw makes its TCP connection inside the connect, see device.sh, for as long. A
+	 * turn has at most one such call of each base, and one of the schedule's own.
+	 */
+	HELD_US = 300000,
+	HELD_BY_KERNEL_US = (HOMES + 1) * 3200000,
+	REMOVAL_US = 20 * US_PER_S,    /* for a device that everybody has let go of */
+	AFTERMATH_US = 200 * US_PER_S, /* until the kernel has given up whatever it tried */
+	END_US = 60 * US_PER_S,
+};
+
+static const char *const ips[WIRE_ENDS] = { "10.77.0.1", "10.77.0.2" };
+static const char *const dev_vars[WIRE_ENDS] = { "EVR_DEV_A", "EVR_DEV_B" };
+static const char *const netdev_vars[WIRE_ENDS] = { "EVR_NETDEV_A", "EVR_NETDEV_B" };
+
+static struct weather weather;
+static pid_t removers[WIRE_ENDS];
+static uint64_t counts_before[RESOURCES];
+
+static const char *env(const char *name)
+{
+	const char *value = getenv(name);
+
+	MUST(value, "%s is not set: run t/schedule/device.sh", name);
+	return value;
+}
+
+/* --- the weather ----------------------------------------------------------------------------- */
+
+static void set_weather(struct world *w)
+{
+	trace(w, "wire: %u per mille lost, %u repeated, %u + %u us, messages 0x%x lost%s%s",
+		weather.loss, weather.repeat, weather.delay_us, weather.jitter_us, weather.lost,
+		weather.down[WIRE_A] ? ", A down" : "", weather.down[WIRE_B] ? ", B down" : "");
+	wire_set(&weather);
+	weather.seed = 0;
+}
+
+static void change_weather(struct world *w)
+{
+	static const uint32_t mille[] = { 0, 0, 10, 100 }, us[] = { 0, 0, 200, 5000, 40000 };
+
+	if (!w->profile.holds)
+		return;
+	weather.loss = RANDOM_OF(&w->random, mille);
+	weather.repeat = RANDOM_OF(&w->random, mille);
+	weather.delay_us = RANDOM_OF(&w->random, us);
+	weather.jitter_us = RANDOM_OF(&w->random, us);
+	set_weather(w);
+}
+
+static void lose_messages(struct world *w)
+{
+	if (!w->profile.holds)
+		return;
+	weather.lost ^= 1u << random_below(&w->random, WIRE_MESSAGES);
+	set_weather(w);
+}
+
+static void cut(struct world *w)
+{
+	if (!w->profile.by_hand)
+		return;
+	weather.down[random_below(&w->random, WIRE_ENDS)] ^= true;
+	set_weather(w);
+}
+
+static void clear_up(struct world *w)
+{
+	weather = (struct weather){ 0 };
+	set_weather(w);
+}
+
+/* --- devices --------------------------------------------------------------------------------- */
+
+static bool is_there(enum wire_end end)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s", env(dev_vars[end]));
+	return !access(path, F_OK);
+}
+
+static pid_t run_rdma(const char *const argv[])
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		execvp("rdma", (char *const *)argv);
+		_exit(127);
+	}
+	return pid;
+}
+
+static void remove_device(enum wire_end end)
+{
+	const char *const argv[] = { "rdma", "link", "delete", env(dev_vars[end]), NULL };
+
+	removers[end] = run_rdma(argv);
+}
+
+/* It is over when all have let go of the device. */
+static bool removal_is_over(enum wire_end end)
+{
+	int status;
+
+	if (removers[end] && waitpid(removers[end], &status, WNOHANG) == removers[end]) {
+		removers[end] = 0;
+		MUST(!status, "a device cannot be removed");
+	}
+	return !removers[end];
+}
+
+static void add_device(enum wire_end end)
+{
+	const char *const argv[] = { "rdma", "link", "add", env(dev_vars[end]), "type",
+		env("EVR_KIND"), "netdev", env(netdev_vars[end]), NULL };
+	int status;
+
+	waitpid(run_rdma(argv), &status, 0);
+	MUST(!status, "a device cannot be made");
+}
+
+static void pull(struct world *w)
+{
+	enum wire_end end = (enum wire_end)random_below(&w->random, WIRE_ENDS);
+
+	if (!w->profile.pulls || !removal_is_over(end) || !is_there(end))
+		return;
+	trace(w, "device %s is removed", env(dev_vars[end]));
+	w->troubled = w->pulled = true;
+	remove_device(end);
+}
+
+static void plug_in(struct world *w)
+{
+	enum wire_end end = (enum wire_end)random_below(&w->random, WIRE_ENDS);
+
+	if (!removal_is_over(end) || is_there(end))
+		return;
+	trace(w, "device %s is back", env(dev_vars[end]));
+	add_device(end);
+}
+
+/* The CM sees that a device is to go when it looks. */
+static void wait_for_removal(enum wire_end end)
+{
+	uint64_t since = clock_now_us();
+
+	while (!removal_is_over(end)) {
+		MUST(clock_now_us() - since < REMOVAL_US,
+			"nobody has device %s, and it does not go", env(dev_vars[end]));
+		rdma_free_devices(rdma_get_devices(NULL));
+		usleep(1000);
+	}
+	if (!is_there(end))
+		add_device(end);
+}
+
+/* --- the peer in another process ------------------------------------------------------------- */
+
+static void call(struct world *w)
+{
+	struct port *port = thing_pick(w, LISTENER, ANY_STATE);
+
+	if (!w->stranger || !port || port->for_dgrams)
+		return;
+	trace(w, "stranger: connects to listener %u", port->thing.number);
+	stranger_call(w->ip, port->number);
+}
+
+static void stop(struct world *w)
+{
+	bool on = random_once_in(&w->random, 2);
+
+	if (!w->stranger)
+		return;
+	trace(w, "stranger: %s", on ? "is stopped" : "goes on");
+	stranger_signal(on ? SIGSTOP : SIGCONT);
+}
+
+static void kill_stranger(struct world *w)
+{
+	if (!w->stranger)
+		return;
+	trace(w, "stranger: is killed");
+	stranger_signal(SIGKILL);
+}
+
+/* --- time ------------------------------------------------------------------------------------ */
+
+static void check_held(void)
+{
+	uint64_t us = clock_held_us();
+
+	if (us > HELD_US)
+		printf("# the loop was kept for %llu us\n", (unsigned long long)us);
+	MUST(us < HELD_BY_KERNEL_US, "the loop was kept for %llu us", (unsigned long long)us);
+}
+
+static void turn(struct world *w)
+{
+	unsigned n = 1 + random_below(&w->random, 4);
+
+	while (n-- && world_turn(w))
+		;
+	check_held();
+}
+
+static void on_time(evutil_socket_t fd, short what, void *arg)
+{
+}
+
+static void pass(struct world *w, uint64_t us)
+{
+	const struct timeval tv = { .tv_sec = (time_t)(us / US_PER_S),
+		.tv_usec = (suseconds_t)(us % US_PER_S) };
+	struct event *timer = evtimer_new(w->loop, on_time, NULL);
+
+	evtimer_add(timer, &tv);
+	while (evtimer_pending(timer, NULL)) {
+		world_skip(w);
+		check_held();
+	}
+	event_free(timer);
+}
+
+static void let_pass(struct world *w)
+{
+	static const unsigned us[] = { 100, 100, 1000, 1000, 5000, 20000, 60000, 1100000,
+		11000000 };
+	unsigned long_us = RANDOM_OF(&w->random, us);
+
+	trace(w, "time: %u us", long_us);
+	pass(w, long_us);
+}
+
+static void skip(struct world *w)
+{
+	trace(w, "time: to the next event");
+	world_skip(w);
+	check_held();
+}
+
+static const struct action actions[] = {
+	{ "turn", 60, turn },
+	{ "skip", 30, skip },
+	{ "wait", 20, let_pass },
+	{ "weather", 4, change_weather },
+	{ "lose messages", 4, lose_messages },
+	{ "clear up", 4, clear_up },
+	{ "cut", 2, cut },
+	{ "pull", 2, pull },
+	{ "plug in", 4, plug_in },
+	{ "call", 4, call },
+	{ "stop", 3, stop },
+	{ "kill", 1, kill_stranger },
+	{ 0 },
+};
+
+/* --- beginning and end ----------------------------------------------------------------------- */
+
+static void set_up(void)
+{
+	static const char *const ends[WIRE_ENDS] = { "wire_a", "wire_b" };
+	int ret = wire_start("wire", ends), end;
+
+	for (end = 0; !ret && end < WIRE_ENDS; end++)
+		ret = wire_whole_frames(env(netdev_vars[end]));
+	MUST(!ret, "no wire: %s", strerror(-ret));
+}
+
+/* What a schedule that went wrong has left. */
+static void repair(void)
+{
+	int end;
+
+	for (end = 0; end < WIRE_ENDS; end++)
+		if (!is_there((enum wire_end)end))
+			add_device((enum wire_end)end);
+}
+
+static void begin(struct world *w)
+{
+	enum wire_end end = (enum wire_end)random_below(&w->random, WIRE_ENDS);
+
+	w->ip = ips[end];
+	w->is_iwarp = !strcmp(env("EVR_KIND"), "siw");
+	w->has_srqs = true;
+	w->has_atomics = w->has_immediates = w->has_dgrams = !w->is_iwarp;
+	w->profile.faults = w->profile.injects = w->profile.async = false;
+	repair();
+	MUST(!resources_count(counts_before), "the kernel does not count its objects");
+	weather = (struct weather){ .seed = random_next(&w->random) | 1 };
+	set_weather(w);
+	w->stranger_ip = ips[!end];
+	if (random_once_in(&w->random, 3))
+		w->stranger = stranger_start(w->stranger_ip);
+}
+
+static void answer(struct world *w)
+{
+	clear_up(w);
+	stranger_signal(SIGCONT);
+}
+
+static void check_counts(void)
+{
+	uint64_t counts[RESOURCES];
+	int i;
+
+	MUST(!resources_count(counts), "the kernel does not count its objects");
+	for (i = 0; i < RESOURCES; i++)
+		MUST(i == RESOURCE_CTX || counts[i] == counts_before[i],
+			"%s: there were %llu, there are %llu", resource_names[i],
+			(unsigned long long)counts_before[i], (unsigned long long)counts[i]);
+}
+
+static void end(void)
+{
+	check_held();
+	stranger_end();
+	wait_for_removal(WIRE_A);
+	wait_for_removal(WIRE_B);
+	check_counts();
+}
+
+const struct machine machine = {
+	.silent_ip = "10.77.0.9",
+	.no_rdma_ip = "10.78.0.2",
+	.no_route_ip = "203.0.113.9",
+	.set_up = set_up,
+	.begin = begin,
+	.answer = answer,
+	.end = end,
+	.fds_kept = 2 * WIRE_ENDS,
+	.actions = actions,
+};
