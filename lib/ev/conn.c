@@ -315,7 +315,7 @@ static void on_caught_up(struct evr_qp *qp)
 		evr_obj_continue(&conn->obj);
 	else if (conn->ends)
 		tell_end(conn);
-	else if (conn->next == EVR_CONN_DROP_QP)
+	else if (conn->state == EVR_CONN_SETUP)
 		evr_obj_work(&conn->obj);
 }
 
@@ -323,7 +323,7 @@ static void on_spoken_to(struct evr_qp *qp)
 {
 	struct evrdma_conn *conn = of_qp(qp);
 
-	if (conn->state == EVR_CONN_SETUP && conn->passive && conn->handshaking)
+	if (conn->passive && conn->handshaking && evr_conn_may_establish(conn))
 		evr_conn_established(conn);
 }
 

@@ -346,6 +346,8 @@ void evr_conn_established(struct evrdma_conn *conn)
 	event_del(&conn->deadline);
 	event_del(&conn->attempt_timer);
 	evr_base_cancel(conn->obj.base, &conn->obj.task);
+	if (!conn->ends)
+		evr_qp_stop_catching_up(&conn->qp);
 	evr_targets_settle(&conn->targets);
 	evr_conn_keep_addresses(conn);
 	evr_conn_start_alive(conn);
