@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "ev/base.h"
+#include "ev/devices.h"
 #include "ev/lock.h"
 #include "util/clock.h"
 #include "util/ptrmap.h"
@@ -27,11 +28,11 @@ static TAILQ_HEAD(, evr_async_context) contexts = TAILQ_HEAD_INITIALIZER(context
 /* --- telling -------------------------------------------------------------------------------- */
 
 /* With the lock held. False when the base is closing and listens to nobody. */
-static bool wake(struct evrdma_base *base)
+static bool wake(struct evrdma_base *base, struct evr_async_queue *queue)
 {
-	if (!base->async.queued)
-		base->async.queued = !evr_inbox_put(base, &base->async.item);
-	return base->async.queued;
+	if (!queue->queued)
+		queue->queued = !evr_inbox_put(base, &queue->item);
+	return queue->queued;
 }
 
 /* Of a port that is up and down in turns, only how it is now counts. */
@@ -49,13 +50,13 @@ static uint32_t undone_by(enum ibv_event_type type)
 
 static void note(struct evr_async_subject *subject, enum ibv_event_type type)
 {
-	struct evrdma_base *base = subject->async->base;
+	struct evr_async *async = subject->async;
 
 	if (!subject->events)
-		TAILQ_INSERT_TAIL(&base->async.subjects, subject, link);
+		TAILQ_INSERT_TAIL(&async->queue->subjects, subject, link);
 	subject->events &= ~undone_by(type);
 	subject->events |= 1u << type;
-	wake(base);
+	wake(async->base, async->queue);
 }
 
 static void note_for_all(struct evr_async_context *context, int port, enum ibv_event_type type)
@@ -111,14 +112,14 @@ static void note_event(struct evr_async_context *context, const struct ibv_async
 	}
 }
 
-static struct evr_async_subject *next_with_events(struct evrdma_base *base, uint32_t *events)
+static struct evr_async_subject *next_with_events(struct evr_async_queue *queue, uint32_t *events)
 {
 	struct evr_async_subject *subject;
 
 	evr_lock(&lock);
-	subject = TAILQ_FIRST(&base->async.subjects);
+	subject = TAILQ_FIRST(&queue->subjects);
 	if (subject) {
-		TAILQ_REMOVE(&base->async.subjects, subject, link);
+		TAILQ_REMOVE(&queue->subjects, subject, link);
 		*events = subject->events;
 		subject->events = 0;
 	}
@@ -214,7 +215,7 @@ static void pass_on(struct evr_async *async)
 	struct evr_async *next;
 
 	TAILQ_FOREACH (next, &context->members, link)
-		if (next != async && may_read(next) && wake(next->base))
+		if (next != async && may_read(next) && wake(next->base, next->queue))
 			break;
 	context->reader = next;
 }
@@ -238,10 +239,10 @@ static void take_over(struct evr_async *async)
 	evr_unlock(&lock);
 }
 
-static bool tell_next(struct evrdma_base *base)
+static bool tell_next(struct evr_async_queue *queue)
 {
 	uint32_t events;
-	struct evr_async_subject *subject = next_with_events(base, &events);
+	struct evr_async_subject *subject = next_with_events(queue, &events);
 
 	if (subject)
 		subject->happened(subject, events);
@@ -249,28 +250,29 @@ static bool tell_next(struct evrdma_base *base)
 }
 
 /* What is left comes in a later turn. */
-static void wake_if_more(struct evrdma_base *base)
+static void wake_if_more(struct evrdma_base *base, struct evr_async_queue *queue)
 {
 	evr_lock(&lock);
-	if (!TAILQ_EMPTY(&base->async.subjects))
-		wake(base);
+	if (!TAILQ_EMPTY(&queue->subjects))
+		wake(base, queue);
 	evr_unlock(&lock);
 }
 
 /* Something was noted for this base, or it is to read from now on. */
 static void deliver(struct evrdma_base *base, struct evr_inbox_item *item)
 {
+	struct evr_devices *devices = evr_devices_of(base);
 	uint64_t deadline = evr_base_turn_deadline(base);
 	struct evr_device *device;
 
 	evr_lock(&lock);
-	base->async.queued = false;
+	devices->async.queued = false;
 	evr_unlock(&lock);
-	TAILQ_FOREACH (device, &base->devices, link)
+	TAILQ_FOREACH (device, &devices->list, link)
 		take_over(&device->async);
-	while (tell_next(base))
+	while (tell_next(&devices->async))
 		if (evr_clock_now_us() >= deadline) {
-			wake_if_more(base);
+			wake_if_more(base, &devices->async);
 			break;
 		}
 }
@@ -363,6 +365,7 @@ int evr_async_start(struct evr_async *async, struct evrdma_base *base, struct ib
 	int ret;
 
 	async->base = base;
+	async->queue = &evr_devices_of(base)->async;
 	async->port_count = port_count;
 	ret = make_ports(async, port_happened);
 	if (ret)
@@ -378,7 +381,7 @@ int evr_async_start(struct evr_async *async, struct evrdma_base *base, struct ib
 static void forget_events(struct evr_async_subject *subject)
 {
 	if (subject->events)
-		TAILQ_REMOVE(&subject->async->base->async.subjects, subject, link);
+		TAILQ_REMOVE(&subject->async->queue->subjects, subject, link);
 	subject->events = 0;
 }
 

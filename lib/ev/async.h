@@ -41,6 +41,7 @@ struct evr_async_queue {
 struct evr_async {
 	TAILQ_ENTRY(evr_async) link; /* of the context's; under the lock */
 	struct evrdma_base *base;
+	struct evr_async_queue *queue; /* of that base */
 	struct evr_async_context *context;
 	struct event event;
 	bool reading;

@@ -1,4 +1,4 @@
-/* The base: its turn of the loop, its task queue, and what it keeps lists of. */
+/* The base: its turn of the loop, its queues of tasks, its objects, and its parts. */
 #ifndef EVR_EV_BASE_H
 #define EVR_EV_BASE_H
 
@@ -9,36 +9,20 @@
 
 #include <rdma/rdma_cma.h>
 
-#include "ev/async.h"
-#include "ev/cmid.h"
-#include "ev/cq.h"
-#include "ev/device.h"
-#include "ev/devlist.h"
 #include "ev/inbox.h"
 #include "ev/lock.h"
 #include "ev/obj.h"
-#include "ev/pd.h"
-#include "ev/pool.h"
-#include "ev/qp.h"
-#include "ev/srq.h"
-#include "ev/stats.h"
+#include "ev/part.h"
 #include "ev/task.h"
-#include "util/idmap.h"
-#include "util/ptrmap.h"
 
 #include <evrdma/base.h>
+#include <evrdma/stats.h>
 
 struct evrdma_base {
 	struct event_base *event_base;
 	struct evrdma_base_options options;
 
 	struct rdma_event_channel *channel;
-	bool own_channel;
-	int channel_err; /* why it cannot be read any more; 0: it can */
-	int saved_fd_flags;
-	struct event cm_event;
-	struct event cm_pause;
-	struct event look_timer;
 
 	struct event turn_event;
 	bool in_turn;
@@ -46,21 +30,12 @@ struct evrdma_base {
 	struct evr_task_list tasks[EVR_TASK_KINDS];
 	unsigned next_kind; /* whose turn it is */
 
+	struct evr_task_list tells; /* what goes on at the beginning of the next one */
+	struct evr_task_list posts; /* what has work for the device, at the end of it */
+	int tell_budget; /* what this turn may still tell of what is complete */
+
 	struct evr_obj_list objs;
-	struct evr_ptrmap cmid_map; /* struct rdma_cm_id -> struct evr_cmid */
-	struct evr_cmid_list cmids;
-	struct evr_device_list devices;
-	struct evr_devlist devlist;
-	struct evr_async_queue async;
-	struct evr_cq_list ready_cqs;
-	unsigned comp_vector; /* modulo what a device has */
-	int tell_budget;	    /* what this turn may still tell of what is complete */
-	struct evr_task_list tells; /* who has more to tell than that */
-	struct evr_task_list posts; /* what has work for the device, at the end of the turn */
-	struct evr_idmap work_owners;
-	struct evr_pool_list pools;
-	struct evr_shared_list srqs;
-	struct evr_domain_list domains;
+	struct evr_part_list parts;
 
 	struct evrdma_base_stats stats;
 	struct evrdma_traffic_stats traffic;
@@ -72,17 +47,22 @@ struct evrdma_base {
 	bool inbox_closed;      /* under the lock */
 	unsigned inbox_coming;  /* under the lock: announced, and not there yet */
 
-	evrdma_base_event_cb event_cb;
-	void *event_arg;
-	evrdma_base_device_cb device_cb;
-	void *device_arg;
 	bool shutting_down;
-	bool linger_stuck; /* to destroy an id took long: see linger.c */
 	struct event shutdown_timer;
 	bool closing;
 	evrdma_base_cb closed_cb;
 	void *closed_arg;
 };
+
+/* Without a channel and a part. 0 or -errno; and undone, before anybody has seen it. */
+int evr_base_make(struct event_base *event_base, const struct evrdma_base_options *options,
+	struct evrdma_base **made);
+void evr_base_unmake(struct evrdma_base *base);
+
+/*
+ * Asks about each object that the base waits for, its own and the guests, until the answer is true.
+ */
+bool evr_base_any_obj(const struct evrdma_base *base, bool (*is)(struct evr_obj *obj));
 
 /* No object is made any more. */
 bool evr_base_closing(const struct evrdma_base *base);
@@ -106,14 +86,6 @@ void evr_base_cancel_post(struct evrdma_base *base, struct evr_task *task);
 /* The same for its beginning, before what completed later. */
 void evr_base_queue_tell(struct evrdma_base *base, struct evr_task *task);
 void evr_base_cancel_tell(struct evrdma_base *base, struct evr_task *task);
-
-/*
- * Reads the channel soon even if nobody says that an event is there: the CM looks at its devices
- * then, and the kernel says nothing of the events that an id brings along when it is moved.
- */
-void evr_base_poll_cm(struct evrdma_base *base);
-/* The same each second: of a device without ids nobody is told that it leaves, and it waits. */
-void evr_base_keep_polling_cm(struct evrdma_base *base);
 
 /*
  * An event that was assigned just now is not behind those of the data, nor behind the loop's

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ev/base.h"
+#include "ev/channel.h"
 #include "ev/error.h"
 #include "ev/log.h"
 #include "util/clock.h"
@@ -24,20 +25,22 @@ static void belong_to(struct evr_cmid *cmid, struct evrdma_base *base)
 	cmid->base = base;
 	cmid->lost = false;
 	evr_base_assign_timer(base, &cmid->late, on_late, cmid);
-	TAILQ_INSERT_TAIL(&base->cmids, cmid, link);
+	TAILQ_INSERT_TAIL(&evr_channel_of(base)->cmids, cmid, link);
 }
 
 static void forget(struct evr_cmid *cmid)
 {
+	struct evr_channel *channel = evr_channel_of(cmid->base);
+
 	event_del(&cmid->late);
-	evr_ptrmap_remove(&cmid->base->cmid_map, cmid->cm);
-	TAILQ_REMOVE(&cmid->base->cmids, cmid, link);
+	evr_ptrmap_remove(&channel->map, cmid->cm);
+	TAILQ_REMOVE(&channel->cmids, cmid, link);
 	evr_base_kick_if_closing(cmid->base);
 }
 
 int evr_cmid_take(struct evr_cmid *cmid, struct evrdma_base *base, struct rdma_cm_id *cm)
 {
-	int ret = evr_ptrmap_add(&base->cmid_map, cm, cmid);
+	int ret = evr_ptrmap_add(&evr_channel_of(base)->map, cm, cmid);
 
 	if (ret)
 		return ret;
@@ -53,8 +56,8 @@ int evr_cmid_create(struct evr_cmid *cmid, struct evrdma_base *base, enum rdma_p
 	struct rdma_cm_id *cm;
 	int ret;
 
-	if (base->channel_err)
-		return -base->channel_err;
+	if (evr_channel_of(base)->err)
+		return -evr_channel_of(base)->err;
 	if (rdma_create_id(base->channel, &cm, NULL, ps))
 		return -errno;
 	ret = evr_cmid_take(cmid, base, cm);
@@ -95,19 +98,19 @@ int evr_cmid_migrate(struct evr_cmid *cmid, struct evrdma_base *base)
 
 	if (base == cmid->base)
 		return 0;
-	ret = evr_ptrmap_add(&base->cmid_map, cm, cmid);
+	ret = evr_ptrmap_add(&evr_channel_of(base)->map, cm, cmid);
 	if (ret)
 		return ret;
 	if (rdma_migrate_id(cm, base->channel)) {
 		ret = evr_errno(-errno);
-		evr_ptrmap_remove(&base->cmid_map, cm);
+		evr_ptrmap_remove(&evr_channel_of(base)->map, cm);
 		return ret;
 	}
 	forget(cmid);
 	belong_to(cmid, base);
 	if (late)
 		evr_base_add_timer(&cmid->late, LATE_MS);
-	evr_base_poll_cm(base);
+	evr_channel_poll(base);
 	return 0;
 }
 
@@ -192,8 +195,9 @@ static void drop_event(const struct rdma_cm_event *event)
 static void dispatch(struct evrdma_base *base, const struct rdma_cm_event *event)
 {
 	bool request = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
+	struct evr_channel *channel = evr_channel_of(base);
 	struct evr_cmid *cmid =
-		evr_ptrmap_find(&base->cmid_map, request ? event->listen_id : event->id);
+		evr_ptrmap_find(&channel->map, request ? event->listen_id : event->id);
 
 	if (cmid && is_answer(event)) {
 		cmid->asked = false;
@@ -203,8 +207,8 @@ static void dispatch(struct evrdma_base *base, const struct rdma_cm_event *event
 		evr_base_add_timer(&cmid->late, LATE_MS);
 	if (cmid)
 		cmid->ops->event(cmid, event);
-	else if (base->event_cb)
-		base->event_cb(base, event, base->event_arg);
+	else if (channel->event_cb)
+		channel->event_cb(base, event, channel->event_arg);
 	else
 		drop_event(event);
 }

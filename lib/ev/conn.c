@@ -7,9 +7,11 @@
 
 #include "ev/addr.h"
 #include "ev/base.h"
+#include "ev/device.h"
 #include "ev/error.h"
 #include "ev/linger.h"
 #include "ev/rnr.h"
+#include "ev/stats.h"
 #include "util/clock.h"
 #include "util/options.h"
 

@@ -6,6 +6,7 @@
 
 #include "ev/addr.h"
 #include "ev/base.h"
+#include "ev/channel.h"
 #include "ev/conn.h"
 #include "ev/error.h"
 #include "ev/request.h"
@@ -108,7 +109,7 @@ static int resolve(struct evrdma_conn *conn)
 	int port_space = target->port_space ? target->port_space : conn->options.port_space;
 	int ret;
 
-	conn->step = conn->obj.base->channel_err ? EVRDMA_STEP_CHANNEL : EVRDMA_STEP_ADDR;
+	conn->step = evr_channel_of(conn->obj.base)->err ? EVRDMA_STEP_CHANNEL : EVRDMA_STEP_ADDR;
 	start_attempt(conn);
 	ret = find_source(conn, target);
 	if (!ret)

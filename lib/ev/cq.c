@@ -4,8 +4,10 @@
 #include <stdlib.h>
 
 #include "ev/base.h"
+#include "ev/devices.h"
 #include "ev/error.h"
 #include "ev/log.h"
+#include "ev/owner.h"
 #include "util/clock.h"
 
 enum {
@@ -20,14 +22,13 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 
 static void tell_broken(struct evr_cq *cq)
 {
-	struct evr_qp *qp;
+	struct evr_cq_user *user;
 
 	if (cq->told)
 		return;
 	cq->told = true;
-	TAILQ_FOREACH (qp, &cq->device->qps, link)
-		if (qp->send_cq == cq || qp->recv_cq == cq)
-			evr_qp_fail(qp, EIO);
+	TAILQ_FOREACH (user, &cq->users, link)
+		user->broken(user);
 }
 
 static void on_async(struct evr_async_subject *subject, uint32_t events)
@@ -48,7 +49,7 @@ static int make(struct evr_cq *cq, uint32_t entries)
 {
 	struct evr_device *device = cq->device;
 	unsigned vectors = (unsigned)device->verbs->num_comp_vectors;
-	int vector = vectors ? (int)(device->base->comp_vector % vectors) : 0;
+	int vector = vectors ? (int)(device->devices->comp_vector % vectors) : 0;
 
 	errno = 0;
 	cq->cq = ibv_create_cq(device->verbs, (int)entries, cq, device->channel, vector);
@@ -70,6 +71,7 @@ static int create(struct evr_device *device, uint32_t entries, struct evr_cq **c
 	if (!cq)
 		return -ENOMEM;
 	cq->device = device;
+	TAILQ_INIT(&cq->users);
 	TAILQ_INIT(&cq->waits);
 	ret = make(cq, smaller(wanted, most));
 	/* Some devices give one less than a power of two, even where that was asked for. */
@@ -94,18 +96,18 @@ free_cq:
 
 static void set_ready(struct evr_cq *cq, bool ready)
 {
-	struct evrdma_base *base = cq->device->base;
+	struct evr_devices *devices = cq->device->devices;
 
 	if (cq->ready == ready)
 		return;
 	cq->ready = ready;
 	if (ready) {
-		TAILQ_INSERT_TAIL(&base->ready_cqs, cq, ready_link);
+		TAILQ_INSERT_TAIL(&devices->ready_cqs, cq, ready_link);
 		/* A turn looks at the list at its end. */
-		if (!base->in_turn)
-			evr_base_kick(base);
+		if (!devices->part.base->in_turn)
+			evr_base_kick(devices->part.base);
 	} else {
-		TAILQ_REMOVE(&base->ready_cqs, cq, ready_link);
+		TAILQ_REMOVE(&devices->ready_cqs, cq, ready_link);
 	}
 }
 
@@ -117,7 +119,8 @@ static void set_broken(struct evr_cq *cq)
 		set_ready(cq, true);
 }
 
-int evr_cq_reserve(struct evr_device *device, uint32_t entries, struct evr_cq **found)
+int evr_cq_reserve(struct evr_device *device, uint32_t entries, struct evr_cq_user *user,
+	struct evr_cq **found)
 {
 	struct evr_cq *cq;
 	int ret;
@@ -131,14 +134,16 @@ int evr_cq_reserve(struct evr_device *device, uint32_t entries, struct evr_cq **
 			return ret;
 	}
 	cq->reserved += entries;
+	TAILQ_INSERT_TAIL(&cq->users, user, link);
 	if (!cq->armed)
 		set_ready(cq, true);
 	*found = cq;
 	return 0;
 }
 
-void evr_cq_unreserve(struct evr_cq *cq, uint32_t entries)
+void evr_cq_unreserve(struct evr_cq *cq, uint32_t entries, struct evr_cq_user *user)
 {
+	TAILQ_REMOVE(&cq->users, user, link);
 	cq->released += entries;
 	set_ready(cq, true);
 }
@@ -165,10 +170,10 @@ void evr_cq_destroy_all(struct evr_cq_list *cqs)
 }
 
 /* What comes late, for one who is gone, finds nobody. */
-static void dispatch(struct evrdma_base *base, const struct ibv_wc *wc)
+static void dispatch(const struct evr_devices *devices, const struct ibv_wc *wc)
 {
 	struct evr_work_owner *owner =
-		evr_idmap_find(&base->work_owners, (uint32_t)(wc->wr_id >> 32));
+		evr_idmap_find(&devices->work_owners, (uint32_t)(wc->wr_id >> 32));
 
 	if (owner)
 		owner->complete(owner, (uint32_t)wc->wr_id, wc);
@@ -192,7 +197,7 @@ static int poll_batch(struct evr_cq *cq, int most)
 	cq->device->base->tell_budget -= n > 0 ? n : 0;
 	cq->polling = true;
 	for (i = 0; i < n; i++)
-		dispatch(cq->device->base, &wc[i]);
+		dispatch(cq->device->devices, &wc[i]);
 	cq->polling = false;
 	if (n >= 0)
 		return n;
@@ -339,19 +344,20 @@ void evr_cq_read_channel(struct evr_device *device)
 		lose_channel(device, errno);
 }
 
-void evr_cq_service_ready(struct evrdma_base *base)
+void evr_cq_service_ready(struct evr_devices *devices)
 {
+	const struct evrdma_base *base = devices->part.base;
 	struct evr_cq_list round = TAILQ_HEAD_INITIALIZER(round);
 	struct evr_cq *cq;
 
-	/* Each one once: those that have more come back to the base's list, for the next turn. */
-	TAILQ_CONCAT(&round, &base->ready_cqs, ready_link);
+	/* Each one once: those that have more come back to the list, for the next turn. */
+	TAILQ_CONCAT(&round, &devices->ready_cqs, ready_link);
 	while (base->tell_budget > 0 && (cq = TAILQ_FIRST(&round))) {
 		TAILQ_REMOVE(&round, cq, ready_link);
 		cq->ready = false;
 		service(cq);
 	}
 	/* Those that were not reached are the first then. */
-	TAILQ_CONCAT(&round, &base->ready_cqs, ready_link);
-	TAILQ_CONCAT(&base->ready_cqs, &round, ready_link);
+	TAILQ_CONCAT(&round, &devices->ready_cqs, ready_link);
+	TAILQ_CONCAT(&devices->ready_cqs, &round, ready_link);
 }

@@ -12,9 +12,19 @@
 #include "ev/async.h"
 #include "util/list.h"
 
-struct evrdma_base;
 struct evr_cq;
+struct evr_cq_user;
 struct evr_device;
+struct evr_devices;
+
+/* Who has entries on a CQ. */
+struct evr_cq_user {
+	TAILQ_ENTRY(evr_cq_user) link;
+	/* It cannot be relied on any more. Comes once, or not at all. */
+	void (*broken)(struct evr_cq_user *user);
+};
+
+TAILQ_HEAD(evr_cq_user_list, evr_cq_user);
 
 /* Somebody waits until all is told that a CQ held when the wait began. */
 struct evr_cq_wait {
@@ -34,6 +44,7 @@ struct evr_cq {
 	uint32_t reserved;
 	uint32_t released; /* given back, but old entries may still be in the queue */
 	uint64_t taken;    /* completions, so far */
+	struct evr_cq_user_list users;
 	struct evr_cq_wait_list waits; /* the oldest first */
 	unsigned unacked;
 	unsigned times_empty; /* that it was seen so */
@@ -49,8 +60,9 @@ struct evr_cq {
 TAILQ_HEAD(evr_cq_list, evr_cq);
 
 /* Reserves entries on a CQ that has them, or on a new one, which is slow. */
-int evr_cq_reserve(struct evr_device *device, uint32_t entries, struct evr_cq **cq);
-void evr_cq_unreserve(struct evr_cq *cq, uint32_t entries);
+int evr_cq_reserve(struct evr_device *device, uint32_t entries, struct evr_cq_user *user,
+	struct evr_cq **cq);
+void evr_cq_unreserve(struct evr_cq *cq, uint32_t entries, struct evr_cq_user *user);
 void evr_cq_destroy_all(struct evr_cq_list *cqs);
 
 /* The completion channel is readable, or at its end. */
@@ -59,7 +71,7 @@ void evr_cq_read_channel(struct evr_device *device);
  * Takes and tells what is complete, as far as the budget of this turn goes. Nowhere else is a
  * completion told: not within a call of the user's, and not before those that came earlier.
  */
-void evr_cq_service_ready(struct evrdma_base *base);
+void evr_cq_service_ready(struct evr_devices *devices);
 
 /* The next turn polls it, whether it has raised an event or not. */
 void evr_cq_look(struct evr_cq *cq);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "ev/base.h"
+#include "ev/channel.h"
+#include "ev/devices.h"
 #include "ev/error.h"
 #include "ev/log.h"
 #include "util/clock.h"
@@ -18,14 +20,14 @@ static void release(struct evr_device *device)
 	event_del(&device->idle_timer);
 	evr_base_cancel(base, &device->release);
 	event_del(&device->channel_event);
-	evr_pd_forget_srqs(device);
+	evr_pd_forget_users(device);
 	evr_cq_destroy_all(&device->cqs);
 	evr_async_stop(&device->async);
 	evr_log_failure("ibv_destroy_comp_channel", ibv_destroy_comp_channel(device->channel));
 	/* Last: with nothing left on it the CM may close a removed device, on whichever thread. */
 	evr_pd_release_all(device);
-	evr_base_keep_polling_cm(base);
-	TAILQ_REMOVE(&base->devices, device, link);
+	evr_channel_keep_polling(base);
+	TAILQ_REMOVE(&device->devices->list, device, link);
 	free(device);
 }
 
@@ -40,7 +42,7 @@ static void release_step(struct evr_task *task)
 		return;
 	}
 	release(device);
-	evr_base_poll_cm(base);
+	evr_channel_poll(base);
 }
 
 /* One whose id the kernel tells when the device goes: who listens on any address is not told. */
@@ -50,7 +52,7 @@ static bool is_listened_on(const struct evr_device *device)
 
 	if (device->removed || device->deaf || !device->base->options.device_idle_ms)
 		return false;
-	TAILQ_FOREACH (cmid, &device->base->cmids, link)
+	TAILQ_FOREACH (cmid, &evr_channel_of(device->base)->cmids, link)
 		if (cmid->listens && cmid->cm->verbs == device->verbs)
 			return true;
 	return false;
@@ -65,7 +67,7 @@ static void on_idle(evutil_socket_t fd, short what, void *arg)
 		return;
 	}
 	/* They have posted what is registered. */
-	evr_pd_forget_srqs(device);
+	evr_pd_forget_users(device);
 	evr_base_queue(device->base, &device->release);
 }
 
@@ -115,7 +117,7 @@ static void on_port_events(struct evr_async_subject *subject, uint32_t events)
 
 	for (i = 0; i < sizeof(told) / sizeof(told[0]); i++)
 		if (events & told[i].types)
-			evr_devlist_tell(device->base, told[i].event, name, port);
+			evr_devlist_tell(device->devices, told[i].event, name, port);
 }
 
 static int open_verbs(struct evr_device *device)
@@ -144,34 +146,34 @@ destroy_channel:
 }
 
 static int open_device(
-	struct evrdma_base *base, struct ibv_context *verbs, struct evr_device **opened)
+	struct evr_devices *devices, struct ibv_context *verbs, struct evr_device **opened)
 {
 	struct evr_device *device = calloc(1, sizeof(*device));
 	int ret;
 
 	if (!device)
 		return -ENOMEM;
-	device->base = base;
+	device->devices = devices;
+	device->base = devices->part.base;
 	device->verbs = verbs;
 	device->release.run = release_step;
 	TAILQ_INIT(&device->cqs);
 	TAILQ_INIT(&device->pds);
-	TAILQ_INIT(&device->qps);
 	ret = open_verbs(device);
 	if (ret) {
 		free(device);
 		return ret;
 	}
-	TAILQ_INSERT_TAIL(&base->devices, device, link);
+	TAILQ_INSERT_TAIL(&devices->list, device, link);
 	*opened = device;
 	return 0;
 }
 
-static struct evr_device *find(struct evrdma_base *base, struct ibv_context *verbs)
+static struct evr_device *find(struct evr_devices *devices, struct ibv_context *verbs)
 {
 	struct evr_device *device;
 
-	TAILQ_FOREACH (device, &base->devices, link)
+	TAILQ_FOREACH (device, &devices->list, link)
 		if (device->verbs == verbs && !device->removed && !device->deaf)
 			break;
 	return device;
@@ -179,11 +181,12 @@ static struct evr_device *find(struct evrdma_base *base, struct ibv_context *ver
 
 int evr_device_get(struct evrdma_base *base, struct ibv_context *verbs, struct evr_device **device)
 {
+	struct evr_devices *devices = evr_devices_of(base);
 	int ret;
 
-	*device = find(base, verbs);
+	*device = find(devices, verbs);
 	if (!*device) {
-		ret = open_device(base, verbs, device);
+		ret = open_device(devices, verbs, device);
 		if (ret)
 			return ret;
 	}
@@ -207,10 +210,11 @@ void evr_device_put(struct evr_device *device)
 
 void evr_device_set_removed(struct evrdma_base *base, struct ibv_context *verbs)
 {
+	struct evr_devices *devices = evr_devices_of(base);
 	struct evr_device *device;
 	bool ours = false;
 
-	TAILQ_FOREACH (device, &base->devices, link) {
+	TAILQ_FOREACH (device, &devices->list, link) {
 		if (device->verbs != verbs || device->removed)
 			continue;
 		device->removed = ours = true;
@@ -218,15 +222,15 @@ void evr_device_set_removed(struct evrdma_base *base, struct ibv_context *verbs)
 			evr_base_add_timer(&device->idle_timer, 0);
 	}
 	if (ours)
-		evr_devlist_set_removed(base, ibv_get_device_name(verbs->device));
+		evr_devlist_set_removed(devices, ibv_get_device_name(verbs->device));
 }
 
-bool evr_device_shed_all(struct evrdma_base *base, uint64_t deadline_us)
+bool evr_device_shed_all(struct evr_devices *devices, uint64_t deadline_us)
 {
 	struct evr_device *device;
 
-	TAILQ_FOREACH (device, &base->devices, link) {
-		evr_pd_forget_srqs(device);
+	TAILQ_FOREACH (device, &devices->list, link) {
+		evr_pd_forget_users(device);
 		while (evr_pd_drop_one_mr(device))
 			if (evr_clock_now_us() >= deadline_us)
 				return true;
@@ -234,10 +238,10 @@ bool evr_device_shed_all(struct evrdma_base *base, uint64_t deadline_us)
 	return false;
 }
 
-void evr_device_release_all(struct evrdma_base *base)
+void evr_device_release_all(struct evr_devices *devices)
 {
 	struct evr_device *device;
 
-	while ((device = TAILQ_FIRST(&base->devices)))
+	while ((device = TAILQ_FIRST(&devices->list)))
 		release(device);
 }

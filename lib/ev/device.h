@@ -17,14 +17,13 @@
 #include "ev/task.h"
 #include "util/list.h"
 
+struct evr_devices;
 struct evrdma_base;
-struct evr_qp;
-
-TAILQ_HEAD(evr_qp_list, evr_qp);
 
 struct evr_device {
 	TAILQ_ENTRY(evr_device) link;
 	struct evrdma_base *base;
+	struct evr_devices *devices; /* all of that base */
 	struct ibv_context *verbs;
 	struct ibv_comp_channel *channel;
 	struct event channel_event;
@@ -32,7 +31,6 @@ struct evr_device {
 	struct evr_task release; /* once it is idle, in steps */
 	struct evr_cq_list cqs;
 	struct evr_pd_list pds;
-	struct evr_qp_list qps;
 	struct evr_async async;
 	unsigned users;
 	struct ibv_device_attr attr;
@@ -58,7 +56,7 @@ void evr_device_set_removed(struct evrdma_base *base, struct ibv_context *verbs)
  * With no user left anywhere: first its registrations, in the time that is left, false when they
  * are gone; then the rest.
  */
-bool evr_device_shed_all(struct evrdma_base *base, uint64_t deadline_us);
-void evr_device_release_all(struct evrdma_base *base);
+bool evr_device_shed_all(struct evr_devices *devices, uint64_t deadline_us);
+void evr_device_release_all(struct evr_devices *devices);
 
 #endif

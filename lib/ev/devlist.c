@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ev/base.h"
+#include "ev/devices.h"
 #include "ev/log.h"
 
 /* A device that comes back has its old name, but another index where the kernel counts them. */
@@ -51,15 +52,19 @@ static void forget(struct evr_devlist *list, struct evr_known_device *known)
 
 void evrdma_base_set_device_cb(struct evrdma_base *base, evrdma_base_device_cb cb, void *arg)
 {
-	base->device_cb = cb;
-	base->device_arg = arg;
+	struct evr_devices *devices = evr_devices_of(base);
+
+	devices->cb = cb;
+	devices->arg = arg;
 }
 
-void evr_devlist_tell(struct evrdma_base *base, enum evrdma_device_event event, const char *device,
-	unsigned port_num)
+void evr_devlist_tell(struct evr_devices *devices, enum evrdma_device_event event,
+	const char *device, unsigned port_num)
 {
-	if (!base->closing && base->device_cb)
-		base->device_cb(base, event, device, (int)port_num, base->device_arg);
+	struct evrdma_base *base = devices->part.base;
+
+	if (!base->closing && devices->cb)
+		devices->cb(base, event, device, (int)port_num, devices->arg);
 }
 
 /* --- looking -------------------------------------------------------------------------------- */
@@ -79,38 +84,39 @@ static void mark_listed(struct evr_devlist *list, struct ibv_device **devices, i
 	}
 }
 
-static void tell_gone(struct evrdma_base *base)
+static void tell_gone(struct evr_devices *devices)
 {
-	struct evr_devlist *list = &base->devlist;
+	struct evr_devlist *list = &devices->devlist;
 	struct evr_known_device *known, *next;
 
 	TAILQ_FOREACH_SAFE (known, &list->known, link, next) {
 		if (known->listed)
 			continue;
 		if (!known->removed)
-			evr_devlist_tell(base, EVRDMA_DEVICE_REMOVED, known->name, 0);
+			evr_devlist_tell(devices, EVRDMA_DEVICE_REMOVED, known->name, 0);
 		forget(list, known);
 	}
 }
 
-static void tell_new(struct evrdma_base *base, struct ibv_device **devices, int n)
+static void tell_new(struct evr_devices *devices, struct ibv_device **there, int n)
 {
-	struct evr_devlist *list = &base->devlist;
+	struct evr_devlist *list = &devices->devlist;
 	int i;
 
 	for (i = 0; i < n; i++) {
-		const char *name = ibv_get_device_name(devices[i]);
-		int index = ibv_get_device_index(devices[i]);
+		const char *name = ibv_get_device_name(there[i]);
+		int index = ibv_get_device_index(there[i]);
 
 		if (find(list, name, index) || !add(list, name, index))
 			continue;
-		evr_devlist_tell(base, EVRDMA_DEVICE_ARRIVED, name, 0);
+		evr_devlist_tell(devices, EVRDMA_DEVICE_ARRIVED, name, 0);
 	}
 }
 
-static void sleep_until_next(struct evrdma_base *base)
+static void sleep_until_next(struct evr_devices *devices)
 {
-	evr_base_add_timer(&base->devlist.timer, (int)base->options.device_poll_ms);
+	evr_base_add_timer(
+		&devices->devlist.timer, (int)devices->part.base->options.device_poll_ms);
 }
 
 static void tell_unreadable(struct evr_devlist *list, int err)
@@ -123,47 +129,47 @@ static void tell_unreadable(struct evr_devlist *list, int err)
 /* A list that cannot be read now is read the next time. */
 static void look(struct evr_task *task)
 {
-	struct evrdma_base *base = evr_container_of(task, struct evrdma_base, devlist.task);
-	struct ibv_device **devices;
+	struct evr_devices *devices = evr_container_of(task, struct evr_devices, devlist.task);
+	struct ibv_device **there;
 	int n = 0;
 
-	sleep_until_next(base);
+	sleep_until_next(devices);
 	errno = 0;
-	devices = ibv_get_device_list(&n);
-	if (!devices) {
-		tell_unreadable(&base->devlist, errno ? errno : ENOMEM);
+	there = ibv_get_device_list(&n);
+	if (!there) {
+		tell_unreadable(&devices->devlist, errno ? errno : ENOMEM);
 		return;
 	}
-	base->devlist.unreadable = false;
-	mark_listed(&base->devlist, devices, n);
-	tell_gone(base);
-	tell_new(base, devices, n);
-	ibv_free_device_list(devices);
+	devices->devlist.unreadable = false;
+	mark_listed(&devices->devlist, there, n);
+	tell_gone(devices);
+	tell_new(devices, there, n);
+	ibv_free_device_list(there);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
-	struct evrdma_base *base = arg;
+	struct evr_devices *devices = arg;
 
-	if (!base->closing)
-		evr_base_queue(base, &base->devlist.task);
+	if (!devices->part.base->closing)
+		evr_base_queue(devices->part.base, &devices->devlist.task);
 }
 
-void evr_devlist_set_removed(struct evrdma_base *base, const char *name)
+void evr_devlist_set_removed(struct evr_devices *devices, const char *name)
 {
 	struct evr_known_device *known;
 
-	if (!base->devlist.on) {
-		evr_devlist_tell(base, EVRDMA_DEVICE_REMOVED, name, 0);
+	if (!devices->devlist.on) {
+		evr_devlist_tell(devices, EVRDMA_DEVICE_REMOVED, name, 0);
 		return;
 	}
-	TAILQ_FOREACH (known, &base->devlist.known, link)
+	TAILQ_FOREACH (known, &devices->devlist.known, link)
 		if (!known->removed && !strcmp(known->name, name))
 			break;
 	if (!known)
 		return;
 	known->removed = true;
-	evr_devlist_tell(base, EVRDMA_DEVICE_REMOVED, name, 0);
+	evr_devlist_tell(devices, EVRDMA_DEVICE_REMOVED, name, 0);
 }
 
 /* --- life ----------------------------------------------------------------------------------- */
@@ -184,30 +190,31 @@ static int read_first(struct evr_devlist *list)
 	return ret;
 }
 
-int evr_devlist_init(struct evrdma_base *base)
+int evr_devlist_init(struct evr_devices *devices)
 {
-	struct evr_devlist *list = &base->devlist;
+	struct evr_devlist *list = &devices->devlist;
+	struct evrdma_base *base = devices->part.base;
 	int ret;
 
 	TAILQ_INIT(&list->known);
 	list->task.run = look;
-	evr_base_assign_timer(base, &list->timer, on_timer, base);
+	evr_base_assign_timer(base, &list->timer, on_timer, devices);
 	list->on = base->options.device_poll_ms != 0;
 	ret = list->on ? read_first(list) : 0;
 	if (ret)
-		evr_devlist_fini(base);
+		evr_devlist_fini(devices);
 	else if (list->on)
-		sleep_until_next(base);
+		sleep_until_next(devices);
 	return ret;
 }
 
-void evr_devlist_fini(struct evrdma_base *base)
+void evr_devlist_fini(struct evr_devices *devices)
 {
-	struct evr_devlist *list = &base->devlist;
+	struct evr_devlist *list = &devices->devlist;
 	struct evr_known_device *known;
 
 	event_del(&list->timer);
-	evr_base_cancel(base, &list->task);
+	evr_base_cancel(devices->part.base, &list->task);
 	while ((known = TAILQ_FIRST(&list->known)))
 		forget(list, known);
 }

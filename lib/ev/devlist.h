@@ -10,7 +10,7 @@
 
 #include <evrdma/base.h>
 
-struct evrdma_base;
+struct evr_devices;
 struct evr_known_device;
 
 TAILQ_HEAD(evr_known_device_list, evr_known_device);
@@ -24,11 +24,11 @@ struct evr_devlist {
 };
 
 /* Reads the list for the first time, when the options say so. 0 or -errno. */
-int evr_devlist_init(struct evrdma_base *base);
-void evr_devlist_fini(struct evrdma_base *base);
-void evr_devlist_tell(struct evrdma_base *base, enum evrdma_device_event event,
+int evr_devlist_init(struct evr_devices *devices);
+void evr_devlist_fini(struct evr_devices *devices);
+void evr_devlist_tell(struct evr_devices *devices, enum evrdma_device_event event,
 	const char *device, unsigned port_num);
 /* The CM was first to say that a device goes: tells it, unless it is known already. */
-void evr_devlist_set_removed(struct evrdma_base *base, const char *name);
+void evr_devlist_set_removed(struct evr_devices *devices, const char *name);
 
 #endif

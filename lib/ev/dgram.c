@@ -6,7 +6,9 @@
 
 #include "ev/addr.h"
 #include "ev/base.h"
+#include "ev/device.h"
 #include "ev/error.h"
+#include "ev/stats.h"
 #include "util/options.h"
 
 static const struct evrdma_dgram_options default_options = {

@@ -8,6 +8,8 @@
 
 #include "ev/addr.h"
 #include "ev/base.h"
+#include "ev/channel.h"
+#include "ev/device.h"
 #include "ev/error.h"
 
 enum slot {
@@ -315,7 +317,7 @@ static int adopt(struct evrdma_id *id, struct evrdma_base *base, struct rdma_cm_
 		evr_cmid_release(&id->cmid);
 		return ret;
 	}
-	evr_base_poll_cm(base);
+	evr_channel_poll(base);
 	return 0;
 }
 

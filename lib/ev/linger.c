@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "ev/base.h"
+#include "ev/channel.h"
 #include "ev/cmid.h"
 #include "ev/obj.h"
 #include "util/clock.h"
@@ -71,7 +72,7 @@ static bool is_stuck(const struct lingering *linger)
 	const struct evrdma_base *base = linger->obj.base;
 
 	return base->stats.ids_lingering > FEW &&
-		(base->linger_stuck || !port_is_up(linger->cmid.cm));
+		(evr_channel_of(base)->linger_stuck || !port_is_up(linger->cmid.cm));
 }
 
 static void destroy(struct lingering *linger)
@@ -81,7 +82,7 @@ static void destroy(struct lingering *linger)
 	event_del(&linger->timer);
 	evr_cmid_destroy(&linger->cmid);
 	if (evr_clock_now_us() - since_us > STUCK_US)
-		linger->obj.base->linger_stuck = true;
+		evr_channel_of(linger->obj.base)->linger_stuck = true;
 }
 
 static int linger_end(struct evr_obj *obj)

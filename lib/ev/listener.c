@@ -7,8 +7,12 @@
 
 #include "ev/addr.h"
 #include "ev/base.h"
+#include "ev/device.h"
 #include "ev/error.h"
 #include "ev/log.h"
+#include "ev/pd.h"
+#include "ev/srq.h"
+#include "ev/stats.h"
 #include "util/options.h"
 
 /*

@@ -5,13 +5,16 @@ libevr_ev_la_SOURCES = \
 	lib/ev/ah.c lib/ev/ah.h \
 	lib/ev/async.c lib/ev/async.h \
 	lib/ev/base.c lib/ev/base.h \
+	lib/ev/base_new.c \
 	lib/ev/buf.c lib/ev/buf.h \
 	lib/ev/cause.c lib/ev/cause.h \
+	lib/ev/channel.c lib/ev/channel.h \
 	lib/ev/cmid.c lib/ev/cmid.h \
 	lib/ev/conn.c lib/ev/conn.h lib/ev/conn_alive.c lib/ev/conn_read.c \
 	lib/ev/conn_setup.c \
 	lib/ev/cq.c lib/ev/cq.h \
 	lib/ev/device.c lib/ev/device.h \
+	lib/ev/devices.c lib/ev/devices.h \
 	lib/ev/devlist.c lib/ev/devlist.h \
 	lib/ev/dgram.c lib/ev/dgram.h lib/ev/dgram_send.c \
 	lib/ev/error.c lib/ev/error.h \
@@ -25,6 +28,8 @@ libevr_ev_la_SOURCES = \
 	lib/ev/lookup.c lib/ev/lookup.h \
 	lib/ev/mcast.c lib/ev/mcast.h \
 	lib/ev/obj.c lib/ev/obj.h \
+	lib/ev/owner.h \
+	lib/ev/part.c lib/ev/part.h \
 	lib/ev/pd.c lib/ev/pd.h \
 	lib/ev/peer.c lib/ev/peer.h \
 	lib/ev/poison.c lib/ev/poison.h \

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "ev/base.h"
+#include "ev/devices.h"
 #include "ev/error.h"
 #include "ev/log.h"
 
@@ -26,6 +27,7 @@ static int alloc(struct evr_device *device, struct evrdma_domain *domain, struct
 	pd->device = device;
 	pd->domain = domain;
 	TAILQ_INIT(&pd->mrs);
+	TAILQ_INIT(&pd->users);
 	TAILQ_INSERT_TAIL(&device->pds, pd, link);
 	*made = pd;
 	return 0;
@@ -43,21 +45,29 @@ int evr_pd_get(struct evr_device *device, struct evrdma_domain *domain, struct e
 	return alloc(device, domain, found);
 }
 
+static void forget_users(struct evr_pd *pd)
+{
+	struct evr_pd_user *user, *next;
+
+	TAILQ_FOREACH_SAFE (user, &pd->users, link, next)
+		user->forget(user);
+}
+
 static void release(struct evr_pd *pd)
 {
-	evr_srq_forget_pd(pd);
+	forget_users(pd);
 	evr_region_forget_pd(pd);
 	evr_log_failure("ibv_dealloc_pd", ibv_dealloc_pd(pd->pd));
 	TAILQ_REMOVE(&pd->device->pds, pd, link);
 	free(pd);
 }
 
-void evr_pd_forget_srqs(struct evr_device *device)
+void evr_pd_forget_users(struct evr_device *device)
 {
 	struct evr_pd *pd;
 
 	TAILQ_FOREACH (pd, &device->pds, link)
-		evr_srq_forget_pd(pd);
+		forget_users(pd);
 }
 
 bool evr_pd_drop_one_mr(struct evr_device *device)
@@ -88,7 +98,7 @@ struct evrdma_domain *evrdma_domain_new(struct evrdma_base *base)
 		return NULL;
 	domain->base = base;
 	domain->users = 1;
-	TAILQ_INSERT_TAIL(&base->domains, domain, link);
+	TAILQ_INSERT_TAIL(&evr_devices_of(base)->domains, domain, link);
 	return domain;
 }
 
@@ -97,7 +107,7 @@ static void leave_devices(struct evrdma_domain *domain)
 	struct evr_device *device;
 	struct evr_pd *pd, *next;
 
-	TAILQ_FOREACH (device, &domain->base->devices, link)
+	TAILQ_FOREACH (device, &evr_devices_of(domain->base)->list, link)
 		TAILQ_FOREACH_SAFE (pd, &device->pds, link, next)
 			if (pd->domain == domain)
 				release(pd);
@@ -108,7 +118,7 @@ static void leave_base(struct evrdma_domain *domain)
 	if (!domain->base)
 		return;
 	leave_devices(domain);
-	TAILQ_REMOVE(&domain->base->domains, domain, link);
+	TAILQ_REMOVE(&evr_devices_of(domain->base)->domains, domain, link);
 	domain->base = NULL;
 }
 
@@ -128,11 +138,11 @@ void evr_domain_unref(struct evrdma_domain *domain)
 	free(domain);
 }
 
-void evr_domain_release_all(struct evrdma_base *base)
+void evr_domain_release_all(struct evr_devices *devices)
 {
 	struct evrdma_domain *domain;
 
-	while ((domain = TAILQ_FIRST(&base->domains))) {
+	while ((domain = TAILQ_FIRST(&devices->domains))) {
 		leave_base(domain);
 		free(domain);
 	}

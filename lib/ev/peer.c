@@ -6,6 +6,7 @@
 
 #include "ev/addr.h"
 #include "ev/base.h"
+#include "ev/device.h"
 #include "ev/dgram.h"
 #include "ev/error.h"
 #include "util/options.h"

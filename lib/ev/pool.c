@@ -12,7 +12,9 @@
 
 #include "ev/base.h"
 #include "ev/log.h"
+#include "ev/part.h"
 #include "ev/poison.h"
+#include "ev/stats.h"
 #include "util/options.h"
 
 /* The size goes to mmap() as a power of two, in the flags' upper bits. */
@@ -267,6 +269,21 @@ static void free_slabs(struct evrdma_pool *pool)
 		free_slab(slab);
 }
 
+/* Those of a base. */
+struct pools {
+	struct evr_part part;
+	struct evr_pool_list list;
+};
+
+static const struct evr_part_class pools_class;
+
+static struct evr_pool_list *list_of(const struct evrdma_base *base)
+{
+	struct evr_part *part = evr_part_find(base, &pools_class);
+
+	return &evr_container_of(part, struct pools, part)->list;
+}
+
 struct evrdma_pool *evrdma_pool_new_with_options(
 	struct evrdma_base *base, size_t buf_size, const struct evrdma_pool_options *options)
 {
@@ -283,7 +300,7 @@ struct evrdma_pool *evrdma_pool_new_with_options(
 		return NULL;
 	}
 	pool->base = base;
-	TAILQ_INSERT_TAIL(&base->pools, pool, link);
+	TAILQ_INSERT_TAIL(list_of(base), pool, link);
 	return pool;
 }
 
@@ -299,7 +316,7 @@ struct evrdma_pool *evrdma_pool_new(struct evrdma_base *base, size_t buf_size, s
 static void leave_base(struct evrdma_pool *pool)
 {
 	if (pool->base)
-		TAILQ_REMOVE(&pool->base->pools, pool, link);
+		TAILQ_REMOVE(list_of(pool->base), pool, link);
 	pool->base = NULL;
 }
 
@@ -347,16 +364,43 @@ void evrdma_pool_free(struct evrdma_pool *pool)
 	evr_pool_unref(pool);
 }
 
-void evr_pool_release_all(struct evrdma_base *base)
+/* --- the part of the base ------------------------------------------------------------------- */
+
+static void stop(struct evr_part *part)
 {
+	struct evr_pool_list *list = list_of(part->base);
 	struct evrdma_pool *pool;
 
-	while ((pool = TAILQ_FIRST(&base->pools))) {
+	while ((pool = TAILQ_FIRST(list))) {
 		tell_held(pool);
 		leave_base(pool);
 		pool->users = 0;
 		free_if_unused(pool);
 	}
+}
+
+static void dump(const struct evr_part *part, const struct evr_dump *to)
+{
+	const struct evrdma_pool *pool;
+	struct evrdma_pool_stats stats;
+
+	TAILQ_FOREACH (pool, list_of(part->base), link) {
+		evrdma_pool_get_stats(pool, &stats);
+		evr_dump_pool(to, evrdma_pool_buf_size(pool), &stats);
+	}
+}
+
+static const struct evr_part_class pools_class = { .stop = stop, .dump = dump };
+
+int evr_pools_start(struct evrdma_base *base)
+{
+	struct pools *pools = calloc(1, sizeof(*pools));
+
+	if (!pools)
+		return -ENOMEM;
+	TAILQ_INIT(&pools->list);
+	evr_part_add(&pools->part, base, &pools_class);
+	return 0;
 }
 
 size_t evrdma_pool_buf_size(const struct evrdma_pool *pool)

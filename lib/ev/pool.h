@@ -52,6 +52,6 @@ void evr_pool_give_back(struct evrdma_pool *pool, struct evrdma_buf *buf);
 /* Somebody who receives into it lacks buffers, for a reason other than the pool's limit. */
 void evr_pool_tell_starved(struct evrdma_pool *pool, int err);
 
-void evr_pool_release_all(struct evrdma_base *base);
+int evr_pools_start(struct evrdma_base *base);
 
 #endif

@@ -8,6 +8,9 @@
 #include <rdma/rdma_cma.h>
 
 #include "ev/base.h"
+#include "ev/cmid.h"
+#include "ev/device.h"
+#include "ev/devices.h"
 #include "ev/error.h"
 #include "ev/qp_send.h"
 #include "util/clock.h"
@@ -262,19 +265,15 @@ static int create(struct evr_qp *qp, struct evr_cmid *cmid)
 		return -EINVAL;
 	}
 	qp->qp = cmid->cm->qp;
-	TAILQ_INSERT_TAIL(&qp->device->qps, qp, link);
 	return 0;
 }
 
 static int attach(struct evr_qp *qp)
 {
-	int ret;
+	int ret = qp->srq ? evr_srq_attach(qp->srq, qp) : 0;
 
 	qp->async.happened = on_async;
-	ret = evr_async_watch(&qp->device->async, qp->qp, &qp->async);
-	if (!ret && qp->srq)
-		ret = evr_srq_attach(qp->srq, qp);
-	return ret;
+	return ret ? ret : evr_async_watch(&qp->device->async, qp->qp, &qp->async);
 }
 
 static uint32_t cq_entries(const struct evr_qp *qp)
@@ -282,11 +281,18 @@ static uint32_t cq_entries(const struct evr_qp *qp)
 	return qp->config.send_depth + qp->config.recv_depth;
 }
 
+static void on_broken(struct evr_cq_user *user)
+{
+	evr_qp_fail(evr_container_of(user, struct evr_qp, on_cq), EIO);
+}
+
 /* What a shared receive queue completes has room on the CQ of that queue. */
 static int get_cqs(struct evr_qp *qp)
 {
-	int ret = evr_cq_reserve(qp->device, cq_entries(qp), &qp->send_cq);
+	int ret;
 
+	qp->on_cq.broken = on_broken;
+	ret = evr_cq_reserve(qp->device, cq_entries(qp), &qp->on_cq, &qp->send_cq);
 	if (!ret)
 		qp->recv_cq = qp->srq ? qp->srq->cq : qp->send_cq;
 	return ret;
@@ -294,7 +300,7 @@ static int get_cqs(struct evr_qp *qp)
 
 static void put_cqs(struct evr_qp *qp)
 {
-	evr_cq_unreserve(qp->send_cq, cq_entries(qp));
+	evr_cq_unreserve(qp->send_cq, cq_entries(qp), &qp->on_cq);
 	qp->send_cq = NULL;
 	qp->recv_cq = NULL;
 }
@@ -310,9 +316,14 @@ static int find_parts(struct evr_qp *qp)
 	return ret;
 }
 
+static struct evr_idmap *owners_of(const struct evr_qp *qp)
+{
+	return &qp->device->devices->work_owners;
+}
+
 static int make(struct evr_qp *qp, struct evr_cmid *cmid)
 {
-	int ret = evr_idmap_add(&qp->base->work_owners, &qp->owner, &qp->owner.number);
+	int ret = evr_idmap_add(owners_of(qp), &qp->owner, &qp->owner.number);
 
 	if (!ret) {
 		ret = create(qp, cmid);
@@ -324,7 +335,7 @@ static int make(struct evr_qp *qp, struct evr_cmid *cmid)
 		if (!ret)
 			return 0;
 		if (!qp->qp)
-			evr_idmap_remove(&qp->base->work_owners, qp->owner.number);
+			evr_idmap_remove(owners_of(qp), qp->owner.number);
 	}
 	if (qp->qp)
 		evr_qp_unbind(qp, cmid);
@@ -377,7 +388,6 @@ static void destroy_verbs(struct evr_qp *qp, struct evr_cmid *cmid)
 	if (qp->srq)
 		evr_srq_detach(qp->srq, qp);
 	evr_async_unwatch(qp->qp, &qp->async);
-	TAILQ_REMOVE(&qp->device->qps, qp, link);
 	rdma_destroy_qp(cmid->cm);
 	qp->qp = NULL;
 }
@@ -386,7 +396,7 @@ static void destroy_verbs(struct evr_qp *qp, struct evr_cmid *cmid)
 static void put_parts(struct evr_qp *qp)
 {
 	evr_qp_stop_catching_up(qp);
-	evr_idmap_remove(&qp->base->work_owners, qp->owner.number);
+	evr_idmap_remove(owners_of(qp), qp->owner.number);
 	put_cqs(qp);
 	/* What was posted went with the verbs QP: it is as if it had just been submitted. */
 	qp->send_posted = qp->send_tail;

@@ -17,6 +17,7 @@
 
 #include "ev/async.h"
 #include "ev/cq.h"
+#include "ev/owner.h"
 #include "ev/recvq.h"
 #include "ev/srq.h"
 #include "ev/task.h"
@@ -100,8 +101,9 @@ enum evr_qp_end { EVR_QP_END_TELL, EVR_QP_END_VERBS, EVR_QP_END_PARTS, EVR_QP_EN
 
 struct evr_qp {
 	struct evr_work_owner owner;
-	TAILQ_ENTRY(evr_qp) link; /* of the device's, while there is a verbs QP */
+	TAILQ_ENTRY(evr_qp) link; /* of those on a shared queue, while there is a verbs QP */
 	struct evr_async_subject async;
+	struct evr_cq_user on_cq;
 	struct evrdma_base *base;
 	const struct evr_qp_ops *ops;
 	struct evr_qp_config config;

@@ -1,14 +1,14 @@
 /* The send queue: a ring of work, of which at most send_depth pieces are posted. */
-#include "ev/qp.h"
 
+#include "ev/ah.h"
+#include "ev/base.h"
+#include "ev/device.h"
+#include "ev/error.h"
+#include "ev/qp.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "ev/ah.h"
-#include "ev/base.h"
-#include "ev/error.h"
 #include "ev/qp_send.h"
 
 enum {

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ev/owner.h"
 #include "ev/pool.h"
-#include "ev/work.h"
 
 struct evr_cq;
 struct evr_pd;

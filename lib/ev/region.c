@@ -4,8 +4,10 @@
 #include <stdlib.h>
 
 #include "ev/base.h"
+#include "ev/device.h"
 #include "ev/error.h"
 #include "ev/log.h"
+#include "ev/pd.h"
 
 void evr_region_init(struct evr_region *region, void *addr, size_t bytes, int access)
 {

@@ -6,9 +6,13 @@
 
 #include "ev/addr.h"
 #include "ev/base.h"
+#include "ev/channel.h"
+#include "ev/device.h"
 #include "ev/error.h"
 #include "ev/listener.h"
 #include "ev/log.h"
+#include "ev/pd.h"
+#include "ev/srq.h"
 
 /* The kernel's limit for what travels with a reject. */
 enum { MAX_REJECT_DATA = 148 };
@@ -250,7 +254,7 @@ static void arrive(struct evrdma_base *base, struct evr_inbox_item *item)
 	}
 	begin(request, base);
 	evr_request_start_timer(request);
-	evr_base_poll_cm(base);
+	evr_channel_poll(base);
 	request->cb(request, request->arg);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ev/base.h"
+#include "ev/devices.h"
 #include "ev/error.h"
 
 int evr_source_init(struct evr_source *source, const char *device, int port_num, int gid_index)
@@ -180,7 +181,7 @@ int evr_source_find(const struct evr_source *source, struct evrdma_base *base, i
 	memset(addr, 0, sizeof(*addr));
 	if (!source->device)
 		return 0;
-	TAILQ_FOREACH (device, &base->devices, link)
+	TAILQ_FOREACH (device, &evr_devices_of(base)->list, link)
 		if (!device->removed && is_named(source, device->verbs->device))
 			return find_on(source, device->verbs, family, addr);
 	return look_among_all(source, family, addr);

@@ -4,8 +4,11 @@
 #include <stdlib.h>
 
 #include "ev/base.h"
+#include "ev/devices.h"
 #include "ev/error.h"
 #include "ev/log.h"
+#include "ev/part.h"
+#include "ev/qp.h"
 
 /* --- completions ---------------------------------------------------------------------------- */
 
@@ -38,9 +41,8 @@ static void fail_all(struct evr_srq *srq, int err)
 {
 	struct evr_qp *qp;
 
-	TAILQ_FOREACH (qp, &srq->pd->device->qps, link)
-		if (qp->srq == srq)
-			evr_qp_fail(qp, err);
+	TAILQ_FOREACH (qp, &srq->users, link)
+		evr_qp_fail(qp, err);
 }
 
 static void on_async(struct evr_async_subject *subject, uint32_t events)
@@ -143,8 +145,9 @@ static void destroy(struct evr_srq *srq)
 	evr_async_unwatch(srq->srq, &srq->async);
 	if (srq->srq)
 		evr_log_failure("ibv_destroy_srq", ibv_destroy_srq(srq->srq));
-	evr_idmap_remove(&base->work_owners, srq->owner.number);
-	evr_cq_unreserve(srq->cq, srq->of->depth);
+	TAILQ_REMOVE(&srq->pd->users, &srq->on_pd, link);
+	evr_idmap_remove(&srq->pd->device->devices->work_owners, srq->owner.number);
+	evr_cq_unreserve(srq->cq, srq->of->depth, &srq->on_cq);
 	evr_recvq_close(&srq->recvq);
 	while ((buf = evr_recvq_take_any(&srq->recvq)))
 		evrdma_buf_unref(buf);
@@ -152,6 +155,16 @@ static void destroy(struct evr_srq *srq)
 	evr_base_cancel_post(base, &srq->post);
 	evr_ptrmap_fini(&srq->qps);
 	free(srq);
+}
+
+static void on_broken(struct evr_cq_user *user)
+{
+	fail_all(evr_container_of(user, struct evr_srq, on_cq), EIO);
+}
+
+static void on_forget(struct evr_pd_user *user)
+{
+	destroy(evr_container_of(user, struct evr_srq, on_pd));
 }
 
 static int init(struct evr_srq *srq, struct evrdma_srq *of, struct evr_pd *pd)
@@ -163,21 +176,26 @@ static int init(struct evr_srq *srq, struct evrdma_srq *of, struct evr_pd *pd)
 	if (ret)
 		return ret;
 	evr_base_set_urgent(base, &srq->recvq.retry_timer);
-	ret = evr_cq_reserve(pd->device, of->depth, &srq->cq);
+	ret = evr_cq_reserve(pd->device, of->depth, &srq->on_cq, &srq->cq);
 	if (ret)
 		goto fini_recvq;
-	ret = evr_idmap_add(&base->work_owners, &srq->owner, &srq->owner.number);
+	ret = evr_idmap_add(
+		&pd->device->devices->work_owners, &srq->owner, &srq->owner.number);
 	if (ret)
 		goto unreserve;
 	srq->of = of;
 	srq->pd = pd;
 	srq->owner.complete = complete;
+	srq->on_cq.broken = on_broken;
+	srq->on_pd.forget = on_forget;
 	srq->post.run = post;
 	evr_ptrmap_init(&srq->qps);
+	TAILQ_INIT(&srq->users);
 	TAILQ_INSERT_TAIL(&of->on_pds, srq, link);
+	TAILQ_INSERT_TAIL(&pd->users, &srq->on_pd, link);
 	return 0;
 unreserve:
-	evr_cq_unreserve(srq->cq, of->depth);
+	evr_cq_unreserve(srq->cq, of->depth, &srq->on_cq);
 fini_recvq:
 	evr_recvq_fini(&srq->recvq);
 	return ret;
@@ -216,23 +234,30 @@ int evr_srq_get(struct evrdma_srq *srq, struct evr_pd *pd, struct evr_srq **foun
 
 int evr_srq_attach(struct evr_srq *srq, struct evr_qp *qp)
 {
+	TAILQ_INSERT_TAIL(&srq->users, qp, link);
 	return evr_ptrmap_add(&srq->qps, key_of(qp->qp->qp_num), qp);
 }
 
 void evr_srq_detach(struct evr_srq *srq, struct evr_qp *qp)
 {
 	evr_ptrmap_remove(&srq->qps, key_of(qp->qp->qp_num));
+	TAILQ_REMOVE(&srq->users, qp, link);
 }
 
-void evr_srq_forget_pd(struct evr_pd *pd)
-{
-	struct evrdma_srq *srq;
-	struct evr_srq *on_pd, *next;
+/* --- those of a base ------------------------------------------------------------------------ */
 
-	TAILQ_FOREACH (srq, &pd->device->base->srqs, link)
-		TAILQ_FOREACH_SAFE (on_pd, &srq->on_pds, link, next)
-			if (on_pd->pd == pd)
-				destroy(on_pd);
+struct srqs {
+	struct evr_part part;
+	struct evr_shared_list list;
+};
+
+static const struct evr_part_class srqs_class;
+
+static struct evr_shared_list *list_of(const struct evrdma_base *base)
+{
+	struct evr_part *part = evr_part_find(base, &srqs_class);
+
+	return &evr_container_of(part, struct srqs, part)->list;
 }
 
 /* --- the object ----------------------------------------------------------------------------- */
@@ -255,7 +280,7 @@ struct evrdma_srq *evrdma_srq_new(
 	srq->users = 1;
 	TAILQ_INIT(&srq->on_pds);
 	evr_pool_ref(pool);
-	TAILQ_INSERT_TAIL(&base->srqs, srq, link);
+	TAILQ_INSERT_TAIL(list_of(base), srq, link);
 	return srq;
 }
 
@@ -282,7 +307,7 @@ static void leave_base(struct evrdma_srq *srq)
 
 	while ((on_pd = TAILQ_FIRST(&srq->on_pds)))
 		destroy(on_pd);
-	TAILQ_REMOVE(&srq->base->srqs, srq, link);
+	TAILQ_REMOVE(list_of(srq->base), srq, link);
 	evr_pool_unref(srq->pool);
 	free(srq);
 }
@@ -308,10 +333,26 @@ void evrdma_srq_free(struct evrdma_srq *srq)
 	evr_srq_unref(srq);
 }
 
-void evr_srq_release_all(struct evrdma_base *base)
+/* --- the end of the base -------------------------------------------------------------------- */
+
+static void stop(struct evr_part *part)
 {
+	struct evr_shared_list *list = list_of(part->base);
 	struct evrdma_srq *srq;
 
-	while ((srq = TAILQ_FIRST(&base->srqs)))
+	while ((srq = TAILQ_FIRST(list)))
 		leave_base(srq);
+}
+
+static const struct evr_part_class srqs_class = { .stop = stop };
+
+int evr_srqs_start(struct evrdma_base *base)
+{
+	struct srqs *srqs = calloc(1, sizeof(*srqs));
+
+	if (!srqs)
+		return -ENOMEM;
+	TAILQ_INIT(&srqs->list);
+	evr_part_add(&srqs->part, base, &srqs_class);
+	return 0;
 }

@@ -8,17 +8,19 @@
 #include <infiniband/verbs.h>
 
 #include "ev/async.h"
+#include "ev/cq.h"
+#include "ev/owner.h"
+#include "ev/pd.h"
 #include "ev/recvq.h"
 #include "ev/task.h"
-#include "ev/work.h"
 #include "util/list.h"
 #include "util/ptrmap.h"
 
 #include <evrdma/srq.h>
 
-struct evr_cq;
-struct evr_pd;
 struct evr_qp;
+
+TAILQ_HEAD(evr_qp_list, evr_qp);
 
 struct evr_srq {
 	struct evr_work_owner owner;
@@ -30,7 +32,10 @@ struct evr_srq {
 	struct evr_recvq recvq;
 	struct evr_task post;
 	struct evr_async_subject async;
+	struct evr_cq_user on_cq;
+	struct evr_pd_user on_pd;
 	struct evr_ptrmap qps; /* QP number -> struct evr_qp */
+	struct evr_qp_list users;
 };
 
 TAILQ_HEAD(evr_srq_list, evr_srq);
@@ -55,12 +60,10 @@ void evr_srq_unref(struct evrdma_srq *srq);
 
 /* Finds or makes it; slow when it is made. 0 or -errno. */
 int evr_srq_get(struct evrdma_srq *srq, struct evr_pd *pd, struct evr_srq **found);
-/* What comes for the verbs QP is told to it: 0 or -ENOMEM. */
+/* What comes for the verbs QP is told to it: 0 or -ENOMEM, and then it is detached all the same. */
 int evr_srq_attach(struct evr_srq *srq, struct evr_qp *qp);
 void evr_srq_detach(struct evr_srq *srq, struct evr_qp *qp);
 
-/* Without a QP on them. */
-void evr_srq_forget_pd(struct evr_pd *pd);
-void evr_srq_release_all(struct evrdma_base *base);
+int evr_srqs_start(struct evrdma_base *base);
 
 #endif

@@ -143,26 +143,23 @@ void evr_dump_listener(
 	dump(to, what, listener_values, COUNT(listener_values), stats);
 }
 
-static void dump_pool(const struct evr_dump *to, const struct evrdma_pool *pool)
+void evr_dump_pool(
+	const struct evr_dump *to, size_t buf_size, const struct evrdma_pool_stats *stats)
 {
-	struct evrdma_pool_stats stats;
 	char what[48];
 
-	evrdma_pool_get_stats(pool, &stats);
-	snprintf(what, sizeof(what), "pool of %zu", evrdma_pool_buf_size(pool));
-	dump(to, what, pool_values, COUNT(pool_values), &stats);
+	snprintf(what, sizeof(what), "pool of %zu", buf_size);
+	dump(to, what, pool_values, COUNT(pool_values), stats);
 }
 
 void evrdma_base_dump(const struct evrdma_base *base, evrdma_dump_cb cb, void *arg)
 {
 	const struct evr_dump to = { .cb = cb, .arg = arg };
-	const struct evrdma_pool *pool;
 	struct evr_obj *obj;
 
 	dump(&to, "base", base_values, COUNT(base_values), &base->stats);
 	evr_dump_traffic(&to, "base", &base->traffic);
-	TAILQ_FOREACH (pool, &base->pools, link)
-		dump_pool(&to, pool);
+	evr_parts_dump(base, &to);
 	TAILQ_FOREACH (obj, &base->objs, link)
 		if (obj->cls->dump)
 			obj->cls->dump(obj, &to);

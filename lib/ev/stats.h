@@ -17,6 +17,8 @@ struct evr_dump {
 /* A line for each value that is not 0; what is the name of the object. */
 void evr_dump_traffic(const struct evr_dump *dump, const char *what,
 	const struct evrdma_traffic_stats *stats);
+void evr_dump_pool(
+	const struct evr_dump *dump, size_t buf_size, const struct evrdma_pool_stats *stats);
 void evr_dump_listener(const struct evr_dump *dump, const char *what,
 	const struct evrdma_listener_stats *stats);
 

@@ -66,7 +66,7 @@ t_unit_fake_ev_t_LDADD = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIB
 EVR_UNIT_TESTS += t/unit/ev_ah.t
 t_unit_ev_ah_t_SOURCES = t/unit/ev_ah.c t/schedule/clock.c t/schedule/clock.h $(EVR_FAKE_MAIN)
 t_unit_ev_ah_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
-t_unit_ev_ah_t_LDADD = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS) $(CHECK_LIBS)
+t_unit_ev_ah_t_LDADD = libevr_ev.la libevr_fake.la libevr_cm.la $(LIBEVENT_LIBS) $(CHECK_LIBS)
 
 EVR_EV_LOOP = t/unit/ev_loop.h t/unit/ev_loop.c $(EVR_FAKE_MAIN)
 EVR_EV_LIBS = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS) $(CHECK_LIBS)
