@@ -2,13 +2,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ev/base.h"
-#include "ev/cause.h"
-#include "ev/channel.h"
-#include "ev/devices.h"
-#include "ev/log.h"
-#include "ev/pool.h"
-#include "ev/srq.h"
+#include "ev/cm/channel.h"
+#include "ev/core/base.h"
+#include "ev/core/cause.h"
+#include "ev/core/log.h"
+#include "ev/device/devices.h"
+#include "ev/memory/pool.h"
+#include "ev/queue/srq.h"
 
 #include <evrdma/error.h>
 

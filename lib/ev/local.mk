@@ -1,54 +1,57 @@
 # All of it is a convenience library, so that the tests can link it with the fake kernel.
 noinst_LTLIBRARIES += libevr_ev.la
 libevr_ev_la_SOURCES = \
-	lib/ev/addr.c lib/ev/addr.h \
-	lib/ev/ah.c lib/ev/ah.h \
-	lib/ev/async.c lib/ev/async.h \
-	lib/ev/base.c lib/ev/base.h \
 	lib/ev/base_new.c \
-	lib/ev/buf.c lib/ev/buf.h \
-	lib/ev/cause.c lib/ev/cause.h \
-	lib/ev/channel.c lib/ev/channel.h \
-	lib/ev/cmid.c lib/ev/cmid.h \
-	lib/ev/conn.c lib/ev/conn.h lib/ev/conn_alive.c lib/ev/conn_read.c \
-	lib/ev/conn_setup.c \
-	lib/ev/cq.c lib/ev/cq.h \
-	lib/ev/device.c lib/ev/device.h \
-	lib/ev/devices.c lib/ev/devices.h \
-	lib/ev/devlist.c lib/ev/devlist.h \
-	lib/ev/dgram.c lib/ev/dgram.h lib/ev/dgram_send.c \
-	lib/ev/error.c lib/ev/error.h \
-	lib/ev/id.c \
-	lib/ev/inbox.c lib/ev/inbox.h \
-	lib/ev/kept.c lib/ev/kept.h \
-	lib/ev/linger.c lib/ev/linger.h \
-	lib/ev/listener.c lib/ev/listener.h \
-	lib/ev/lock.c lib/ev/lock.h \
-	lib/ev/log.c lib/ev/log.h \
-	lib/ev/lookup.c lib/ev/lookup.h \
-	lib/ev/mcast.c lib/ev/mcast.h \
-	lib/ev/obj.c lib/ev/obj.h \
-	lib/ev/owner.h \
-	lib/ev/part.c lib/ev/part.h \
-	lib/ev/pd.c lib/ev/pd.h \
-	lib/ev/peer.c lib/ev/peer.h \
-	lib/ev/poison.c lib/ev/poison.h \
-	lib/ev/pool.c lib/ev/pool.h \
-	lib/ev/qp.c lib/ev/qp.h \
-	lib/ev/qp_send.c lib/ev/qp_send.h \
-	lib/ev/recvq.c lib/ev/recvq.h \
-	lib/ev/region.c lib/ev/region.h \
-	lib/ev/remote.c \
-	lib/ev/request.c lib/ev/request.h \
-	lib/ev/rnr.c lib/ev/rnr.h \
-	lib/ev/shutdown.c \
-	lib/ev/srq.c lib/ev/srq.h \
-	lib/ev/source.c lib/ev/source.h \
-	lib/ev/target.c lib/ev/target.h \
-	lib/ev/slots.c lib/ev/slots.h \
-	lib/ev/stats.c lib/ev/stats.h \
-	lib/ev/task.h \
-	lib/ev/work.c lib/ev/work.h
+	lib/ev/core/base.c lib/ev/core/base.h \
+	lib/ev/core/cause.c lib/ev/core/cause.h \
+	lib/ev/core/error.c lib/ev/core/error.h \
+	lib/ev/core/inbox.c lib/ev/core/inbox.h \
+	lib/ev/core/lock.c lib/ev/core/lock.h \
+	lib/ev/core/log.c lib/ev/core/log.h \
+	lib/ev/core/obj.c lib/ev/core/obj.h \
+	lib/ev/core/part.c lib/ev/core/part.h \
+	lib/ev/core/shutdown.c \
+	lib/ev/core/stats.c lib/ev/core/stats.h \
+	lib/ev/core/task.h \
+	lib/ev/cm/addr.c lib/ev/cm/addr.h \
+	lib/ev/cm/channel.c lib/ev/cm/channel.h \
+	lib/ev/cm/cmid.c lib/ev/cm/cmid.h \
+	lib/ev/cm/linger.c lib/ev/cm/linger.h \
+	lib/ev/cm/lookup.c lib/ev/cm/lookup.h \
+	lib/ev/cm/target.c lib/ev/cm/target.h \
+	lib/ev/device/ah.c lib/ev/device/ah.h \
+	lib/ev/device/async.c lib/ev/device/async.h \
+	lib/ev/device/cq.c lib/ev/device/cq.h \
+	lib/ev/device/device.c lib/ev/device/device.h \
+	lib/ev/device/devices.c lib/ev/device/devices.h \
+	lib/ev/device/devlist.c lib/ev/device/devlist.h \
+	lib/ev/device/owner.h \
+	lib/ev/device/pd.c lib/ev/device/pd.h \
+	lib/ev/device/region.c lib/ev/device/region.h \
+	lib/ev/device/source.c lib/ev/device/source.h \
+	lib/ev/memory/buf.c lib/ev/memory/buf.h \
+	lib/ev/memory/poison.c lib/ev/memory/poison.h \
+	lib/ev/memory/pool.c lib/ev/memory/pool.h \
+	lib/ev/memory/remote.c \
+	lib/ev/queue/qp.c lib/ev/queue/qp.h \
+	lib/ev/queue/qp_send.c lib/ev/queue/qp_send.h \
+	lib/ev/queue/recvq.c lib/ev/queue/recvq.h \
+	lib/ev/queue/rnr.c lib/ev/queue/rnr.h \
+	lib/ev/queue/srq.c lib/ev/queue/srq.h \
+	lib/ev/queue/work.c lib/ev/queue/work.h \
+	lib/ev/connection/conn.c lib/ev/connection/conn.h \
+	lib/ev/connection/conn_alive.c \
+	lib/ev/connection/conn_read.c \
+	lib/ev/connection/conn_setup.c \
+	lib/ev/connection/id.c \
+	lib/ev/connection/kept.c lib/ev/connection/kept.h \
+	lib/ev/connection/listener.c lib/ev/connection/listener.h \
+	lib/ev/connection/request.c lib/ev/connection/request.h \
+	lib/ev/connection/slots.c lib/ev/connection/slots.h \
+	lib/ev/datagram/dgram.c lib/ev/datagram/dgram.h \
+	lib/ev/datagram/dgram_send.c \
+	lib/ev/datagram/mcast.c lib/ev/datagram/mcast.h \
+	lib/ev/datagram/peer.c lib/ev/datagram/peer.h
 libevr_ev_la_LIBADD = libevr_util.la
 
 lib_LTLIBRARIES += libevrdma.la

@@ -6,7 +6,7 @@
 
 #include "conform/suite.h"
 #include "conform/world.h"
-#include "ev/lock.h"
+#include "ev/core/lock.h"
 
 #include <rdma/rdma_cma.h>
 #include <time.h>

@@ -7,7 +7,12 @@ BEGIN {
 	allow["lib/kern"] = "libc util kern kernel libnl"
 	allow["lib/cm"] = "libc util kern cm rdma libibverbs"
 	allow["lib/rs"] = "libc util proto rs rdma libibverbs"
-	allow["lib/ev"] = "libc util proto ev rdma evrdma libibverbs libevent"
+	# The event layer is in floors: each may include its own headers, and those of the floors below.
+	ev = "libc util proto rdma evrdma libibverbs libevent"
+	n = split("core cm device memory queue connection datagram", floors)
+	for (i = 1; i <= n; i++)
+		allow["lib/ev/" floors[i]] = ev = ev " ev/" floors[i]
+	allow["lib/ev"] = ev
 	allow["include/rdma"] = "libc rdma libibverbs"
 	allow["include/infiniband"] = "libc libibverbs"
 	allow["include/evrdma"] = "libc evrdma"
@@ -22,8 +27,9 @@ BEGIN {
 function part_of(file) {
 	if (file ~ /^examples\//)
 		return "examples"
-	match(file, /^[^\/]+\/[^\/]+/)
-	return substr(file, 1, RLENGTH)
+	if (!match(file, /^lib\/ev\/[^\/]+\//))
+		match(file, /^[^\/]+\/[^\/]+\//)
+	return substr(file, 1, RLENGTH - 1)
 }
 
 # Whose header it is, for <name>.
@@ -51,7 +57,9 @@ function own_part(name, part) {
 		return name ~ /^(util|proto|kern|cm|rs|ev|lib)\// ? "lib" : "examples"
 	if (name !~ /\//)
 		return "a file named without its folder"
-	return substr(name, 1, index(name, "/") - 1)
+	if (!match(name, /^ev\/[^\/]+\//))
+		match(name, /^[^\/]+\//)
+	return substr(name, 1, RLENGTH - 1)
 }
 
 /^[ \t]*#[ \t]*include[ \t]*[<"]/ {

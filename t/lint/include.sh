@@ -21,7 +21,7 @@ edges() {
 }
 
 # The locks of lib/ev have an order, which lock.c looks after.
-grep -n 'pthread_mutex_\|pthread_rwlock_' lib/ev/*.c lib/ev/*.h | grep -v '^lib/ev/lock\.' >"$findings"
+grep -n 'pthread_mutex_\|pthread_rwlock_' -r lib/ev --include='*.[ch]' | grep -v '^lib/ev/core/lock\.' >"$findings"
 verdict "lib/ev takes no lock but by lock.h"
 
 grep '\.h$' "$scratch/files" | edges >"$scratch/edges"

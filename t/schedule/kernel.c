@@ -1,5 +1,5 @@
 /* A machine of fakes: what the kernel, the network, the device and the time do. */
-#include "ev/lock.h"
+#include "ev/core/lock.h"
 #include "fake/fake.h"
 #include "schedule/schedule.h"
 

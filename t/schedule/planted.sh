@@ -34,7 +34,7 @@ planted_in() { sed -n 's|^--- a/||p' "$1"; }
 # plant PATCH FOLDER: changes a copy of the file. Prints the file's name.
 plant() {
 	file=$(planted_in "$1")
-	mkdir -p "$2/lib/ev" && cp "$file" "$2/$file" && chmod u+w "$2/$file" || return
+	mkdir -p "$2/$(dirname "$file")" && cp "$file" "$2/$file" && chmod u+w "$2/$file" || return
 	patch -s -p1 -d "$2" -i "$top_srcdir/$1" >"$printed" 2>&1 || return
 	echo "$file"
 }
@@ -88,7 +88,7 @@ for bug in t/schedule/planted/*"${EVR_PLANTED:-}"*.patch; do
 done
 
 # The same program, made in the same way, of the file as it is.
-if ! build lib/ev/qp_send.c "$scratch/sound" >"$findings" 2>&1; then
+if ! build lib/ev/queue/qp_send.c "$scratch/sound" >"$findings" 2>&1; then
 	echo "the program cannot be built" >>"$findings"
 elif ! run "$scratch/sound" --count "$slowest"; then
 	cat "$printed" >>"$findings"

@@ -5,8 +5,8 @@
 #include <infiniband/verbs.h>
 #include <string.h>
 
-#include "ev/ah.h"
-#include "ev/base.h"
+#include "ev/device/ah.h"
+#include "ev/core/base.h"
 #include "schedule/clock.h"
 
 enum { US_PER_MS = 1000 };

@@ -1,0 +1,89 @@
+#include "ev/cm/addr.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <infiniband/ib.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <evrdma/conn.h>
+
+socklen_t evr_addr_len(const struct sockaddr *addr)
+{
+	switch (addr->sa_family) {
+	case AF_INET:
+		return sizeof(struct sockaddr_in);
+	case AF_INET6:
+		return sizeof(struct sockaddr_in6);
+	case AF_IB:
+		return sizeof(struct sockaddr_ib);
+	default:
+		return 0;
+	}
+}
+
+int evr_addr_copy(struct sockaddr_storage *to, const struct sockaddr *from)
+{
+	socklen_t len = from ? evr_addr_len(from) : 0;
+
+	memset(to, 0, sizeof(*to));
+	if (!from)
+		return 0;
+	memcpy(to, from, len);
+	return len ? 0 : -EAFNOSUPPORT;
+}
+
+static void text_of_in6(const struct sockaddr_in6 *in6, char *text, size_t size)
+{
+	char host[INET6_ADDRSTRLEN] = "", scope[16] = "";
+
+	inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
+	if (in6->sin6_scope_id)
+		snprintf(scope, sizeof(scope), "%%%u", in6->sin6_scope_id);
+	snprintf(text, size, "[%s%s]:%u", host, scope, ntohs(in6->sin6_port));
+}
+
+const char *evrdma_addr_text(const struct sockaddr *addr, char *text, size_t size)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
+	const struct sockaddr_ib *ib = (const struct sockaddr_ib *)addr;
+	char host[INET6_ADDRSTRLEN] = "";
+
+	switch (addr ? addr->sa_family : AF_UNSPEC) {
+	case AF_INET:
+		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
+		snprintf(text, size, "%s:%u", host, ntohs(in->sin_port));
+		break;
+	case AF_INET6:
+		text_of_in6((const struct sockaddr_in6 *)addr, text, size);
+		break;
+	case AF_IB:
+		inet_ntop(AF_INET6, &ib->sib_addr, host, sizeof(host));
+		snprintf(text, size, "gid %s", host);
+		break;
+	default:
+		snprintf(text, size, "-");
+		break;
+	}
+	return text;
+}
+
+bool evr_addr_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	if (a->ss_family != b->ss_family)
+		return false;
+	switch (a->ss_family) {
+	case AF_INET:
+		return !memcmp(&((const struct sockaddr_in *)a)->sin_addr,
+			&((const struct sockaddr_in *)b)->sin_addr, sizeof(struct in_addr));
+	case AF_INET6:
+		return !memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
+			&((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr));
+	case AF_IB:
+		return !memcmp(&((const struct sockaddr_ib *)a)->sib_addr,
+			&((const struct sockaddr_ib *)b)->sib_addr, sizeof(struct ib_addr));
+	default:
+		return false;
+	}
+}

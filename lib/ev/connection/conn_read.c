@@ -1,0 +1,133 @@
+/* Telling what was received, or keeping it while reading is disabled. */
+#include "ev/connection/conn.h"
+
+#include <errno.h>
+
+#include "ev/core/base.h"
+
+static void tell(struct evrdma_conn *conn, const struct evrdma_recv *recv)
+{
+	if (conn->recv_cb)
+		conn->recv_cb(conn, recv, conn->arg);
+}
+
+/* A message that is lost leaves a gap that no later one may jump. */
+static void lose(struct evrdma_conn *conn, int err)
+{
+	conn->read_broken = true;
+	evr_qp_fail(&conn->qp, -err);
+}
+
+static void keep(struct evrdma_conn *conn, const struct evrdma_recv *recv)
+{
+	int ret = evr_kept_add(&conn->kept, recv);
+
+	if (ret) {
+		lose(conn, ret);
+		return;
+	}
+	conn->qp.recvq.held++;
+	EVR_QP_COUNT(&conn->qp, receives_waiting, 1);
+}
+
+void evr_conn_read(struct evrdma_conn *conn, const struct evrdma_recv *recv)
+{
+	if (conn->read_broken)
+		return;
+	if (conn->read_disabled || conn->kept.count)
+		keep(conn, recv);
+	else
+		tell(conn, recv);
+}
+
+static void take(struct evrdma_conn *conn, struct evr_kept_recv *taken)
+{
+	evr_kept_take(&conn->kept, taken);
+	conn->qp.recvq.held--;
+	EVR_QP_COUNT(&conn->qp, receives_waiting, (uint64_t)-1);
+}
+
+/* The callback may disable reading again, or close. */
+static bool may_tell(const struct evrdma_conn *conn)
+{
+	return conn->kept.count && !conn->read_disabled && !conn->obj.closing;
+}
+
+static void tell_next(struct evrdma_conn *conn)
+{
+	struct evr_kept_recv next;
+
+	take(conn, &next);
+	tell(conn, &next.recv);
+	evr_recvq_recycle(&conn->qp.recvq, next.recv.buf);
+}
+
+void evr_conn_finish_read(struct evrdma_conn *conn)
+{
+	while (may_tell(conn))
+		tell_next(conn);
+}
+
+/* As many as the turn may tell of what is complete. */
+static void tell_some(struct evr_task *task)
+{
+	struct evrdma_conn *conn = evr_container_of(task, struct evrdma_conn, read_task);
+	struct evrdma_base *base = conn->obj.base;
+
+	while (may_tell(conn) && base->tell_budget-- > 0)
+		tell_next(conn);
+	if (may_tell(conn))
+		evr_base_queue_tell(base, task);
+}
+
+void evr_conn_init_read(struct evrdma_conn *conn)
+{
+	conn->read_task.run = tell_some;
+}
+
+/* What the library gave out of a pool is of interest to nobody; the caller's buffers come back. */
+void evr_conn_cancel_read(struct evrdma_conn *conn)
+{
+	struct evr_kept_recv next;
+
+	while (conn->kept.count) {
+		take(conn, &next);
+		next.recv.err = ECANCELED;
+		next.recv.len = 0;
+		if (!conn->options.recv_pool && !conn->qp.config.srq)
+			tell(conn, &next.recv);
+		evrdma_buf_unref(next.recv.buf);
+	}
+}
+
+void evr_conn_fini_read(struct evrdma_conn *conn)
+{
+	evr_base_cancel_tell(conn->obj.base, &conn->read_task);
+	evr_kept_fini(&conn->kept);
+}
+
+int evrdma_conn_disable(struct evrdma_conn *conn)
+{
+	int ret;
+
+	if (conn->obj.closing)
+		return -ENOTCONN;
+	ret = evr_kept_reserve(&conn->kept, conn->qp.config.recv_depth);
+	if (ret)
+		return ret;
+	conn->read_disabled = true;
+	evr_recvq_pause(&conn->qp.recvq);
+	return 0;
+}
+
+int evrdma_conn_enable(struct evrdma_conn *conn)
+{
+	if (conn->obj.closing)
+		return -ENOTCONN;
+	if (!conn->read_disabled)
+		return 0;
+	conn->read_disabled = false;
+	evr_recvq_resume(&conn->qp.recvq);
+	evr_base_queue_tell(conn->obj.base, &conn->read_task);
+	return 0;
+}

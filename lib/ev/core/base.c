@@ -1,0 +1,405 @@
+#include "config.h"
+
+#include "ev/core/base.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include "util/clock.h"
+#include "util/options.h"
+
+enum { MAX_SPIN_US = 1000000 };
+
+static const struct evrdma_base_options default_options = {
+	.turn_budget_us = 500,
+	.cq_budget = 256,
+	.cq_entries = 4096,
+	.device_idle_ms = 1000,
+	.data_priority = -1,
+	.cm_priority = -1,
+	.comp_vector = -1,
+};
+
+void evrdma_base_options_init_sized(struct evrdma_base_options *options, size_t size)
+{
+	evr_options_init(options, size, &default_options, sizeof(default_options));
+}
+
+const char *evrdma_version(void)
+{
+	return PACKAGE_VERSION;
+}
+
+uint32_t evrdma_version_number(void)
+{
+	return EVRDMA_VERSION_NUMBER;
+}
+
+bool evr_base_closing(const struct evrdma_base *base)
+{
+	return base->closing || base->shutting_down;
+}
+
+/* --- the turn ------------------------------------------------------------------------------- */
+
+void evr_base_kick(struct evrdma_base *base)
+{
+	if (base->kicked)
+		return;
+	base->kicked = true;
+	if (!base->in_turn)
+		event_active(&base->turn_event, EV_TIMEOUT, 0);
+}
+
+void evr_base_kick_if_closing(struct evrdma_base *base)
+{
+	if (evr_base_closing(base))
+		evr_base_kick(base);
+}
+
+static void queue(struct evrdma_base *base, struct evr_task_list *list, struct evr_task *task)
+{
+	if (task->queued)
+		return;
+	task->queued = true;
+	TAILQ_INSERT_TAIL(list, task, link);
+	evr_base_kick(base);
+}
+
+static void cancel(struct evr_task_list *list, struct evr_task *task)
+{
+	if (!task->queued)
+		return;
+	task->queued = false;
+	TAILQ_REMOVE(list, task, link);
+}
+
+void evr_base_queue(struct evrdma_base *base, struct evr_task *task)
+{
+	queue(base, &base->tasks[task->kind], task);
+}
+
+void evr_base_cancel(struct evrdma_base *base, struct evr_task *task)
+{
+	cancel(&base->tasks[task->kind], task);
+}
+
+void evr_base_queue_post(struct evrdma_base *base, struct evr_task *task)
+{
+	queue(base, &base->posts, task);
+}
+
+void evr_base_queue_post_first(struct evrdma_base *base, struct evr_task *task)
+{
+	if (task->queued)
+		return;
+	task->queued = true;
+	TAILQ_INSERT_HEAD(&base->posts, task, link);
+	evr_base_kick(base);
+}
+
+void evr_base_cancel_post(struct evrdma_base *base, struct evr_task *task)
+{
+	cancel(&base->posts, task);
+}
+
+void evr_base_queue_tell(struct evrdma_base *base, struct evr_task *task)
+{
+	queue(base, &base->tells, task);
+}
+
+void evr_base_cancel_tell(struct evrdma_base *base, struct evr_task *task)
+{
+	cancel(&base->tells, task);
+}
+
+void evr_base_add_timer(struct event *timer, int timeout_ms)
+{
+	struct timeval tv = { timeout_ms / 1000, timeout_ms % 1000 * 1000 };
+
+	event_add(timer, &tv);
+}
+
+void evr_base_set_priority(struct event *event, int priority)
+{
+	/* In range: the options were looked at. */
+	if (priority >= 0)
+		event_priority_set(event, priority);
+}
+
+void evr_base_set_urgent(const struct evrdma_base *base, struct event *event)
+{
+	int data = base->options.data_priority;
+
+	if (data >= 0 && data < event_get_priority(event))
+		event_priority_set(event, data);
+}
+
+void evr_base_assign_timer(
+	struct evrdma_base *base, struct event *timer, event_callback_fn cb, void *arg)
+{
+	evtimer_assign(timer, base->event_base, cb, arg);
+	evr_base_set_urgent(base, timer);
+}
+
+uint64_t evr_base_turn_deadline(const struct evrdma_base *base)
+{
+	return evr_clock_now_us() + base->options.turn_budget_us;
+}
+
+static bool has_tasks(const struct evrdma_base *base)
+{
+	unsigned kind;
+
+	for (kind = 0; kind < EVR_TASK_KINDS; kind++)
+		if (!TAILQ_EMPTY(&base->tasks[kind]))
+			return true;
+	return false;
+}
+
+/* Of the kind whose turn it is, or of the next that has one; NULL: none has. */
+static struct evr_task *next_task(struct evrdma_base *base)
+{
+	struct evr_task *task = NULL;
+	unsigned i;
+
+	for (i = 0; i < EVR_TASK_KINDS && !task; i++) {
+		task = TAILQ_FIRST(&base->tasks[base->next_kind]);
+		base->next_kind = (base->next_kind + 1) % EVR_TASK_KINDS;
+	}
+	return task;
+}
+
+/* At least one task, so that there is progress on a machine however slow. */
+static void run_tasks(struct evrdma_base *base)
+{
+	uint64_t deadline = has_tasks(base) ? evr_base_turn_deadline(base) : 0;
+	struct evr_task *task;
+
+	while ((task = next_task(base))) {
+		evr_base_cancel(base, task);
+		task->run(task);
+		base->stats.tasks++;
+		if (evr_clock_now_us() >= deadline)
+			break;
+	}
+	base->stats.turns_over_budget += task && has_tasks(base);
+}
+
+/* The same. What is left goes to the end of the next turn. */
+static void run_posts(struct evrdma_base *base)
+{
+	uint64_t deadline = TAILQ_EMPTY(&base->posts) ? 0 : evr_base_turn_deadline(base);
+	struct evr_task *task;
+
+	while ((task = TAILQ_FIRST(&base->posts))) {
+		evr_base_cancel_post(base, task);
+		task->run(task);
+		if (evr_clock_now_us() >= deadline)
+			break;
+	}
+}
+
+/* Those that were not done come first, so that all of one queue are told in order. */
+static void run_tells(struct evrdma_base *base)
+{
+	struct evr_task *task;
+
+	base->tell_budget = (int)base->options.cq_budget;
+	while (base->tell_budget > 0 && (task = TAILQ_FIRST(&base->tells))) {
+		evr_base_cancel_tell(base, task);
+		task->run(task);
+	}
+	evr_parts_tell(base);
+}
+
+/* A queue that can never be empty does not hold up the end of a base. */
+static bool has_more(const struct evrdma_base *base)
+{
+	return evr_parts_have_more(base) && !(base->closing && TAILQ_EMPTY(&base->objs));
+}
+
+static bool has_work(const struct evrdma_base *base)
+{
+	return has_tasks(base) || !TAILQ_EMPTY(&base->posts) || !TAILQ_EMPTY(&base->tells) ||
+		has_more(base);
+}
+
+static void count_turn(struct evrdma_base *base, uint64_t us)
+{
+	base->stats.turns++;
+	if (us > base->stats.longest_turn_us)
+		base->stats.longest_turn_us = us;
+}
+
+static void finish(struct evrdma_base *base);
+
+bool evr_base_any_obj(const struct evrdma_base *base, bool (*is)(struct evr_obj *obj))
+{
+	struct evr_obj *obj;
+
+	TAILQ_FOREACH (obj, &base->objs, link)
+		if (is(obj))
+			return true;
+	return evr_parts_have_guest(base, is);
+}
+
+static bool is_there(struct evr_obj *obj)
+{
+	return true;
+}
+
+static bool is_deserted(const struct evrdma_base *base)
+{
+	return base->closing && !evr_base_any_obj(base, is_there);
+}
+
+static bool can_finish(struct evrdma_base *base)
+{
+	if (!is_deserted(base))
+		return false;
+	/* It may bring requests from other threads, which are then objects to close. */
+	return !evr_inbox_deliver(base) && TAILQ_EMPTY(&base->objs);
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *arg)
+{
+	static const struct timeval now = { 0, 0 };
+	struct evrdma_base *base = arg;
+	uint64_t start = evr_clock_now_us();
+
+	base->kicked = false;
+	base->in_turn = true;
+	run_tells(base);
+	run_tasks(base);
+	run_posts(base);
+	evr_shutdown_look(base);
+	base->in_turn = false;
+	count_turn(base, evr_clock_now_us() - start);
+	if (has_work(base) ||
+		(is_deserted(base) && evr_parts_shed(base, evr_base_turn_deadline(base))))
+		base->kicked = true;
+	/* By a timer, not by activation: every other event of the loop has its turn first. */
+	if (base->kicked)
+		event_add(&base->turn_event, &now);
+	else if (can_finish(base))
+		finish(base);
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+static void init_lists(struct evrdma_base *base)
+{
+	unsigned kind;
+
+	for (kind = 0; kind < EVR_TASK_KINDS; kind++)
+		TAILQ_INIT(&base->tasks[kind]);
+	TAILQ_INIT(&base->posts);
+	TAILQ_INIT(&base->tells);
+	TAILQ_INIT(&base->objs);
+	TAILQ_INIT(&base->parts);
+}
+
+static bool in_range(int value, int low, int high)
+{
+	return value >= low && value <= high;
+}
+
+static bool options_valid(const struct evrdma_base_options *o, const struct event_base *event_base)
+{
+	int last_priority = event_base_get_npriorities((struct event_base *)event_base) - 1;
+
+	return o->cq_budget && o->cq_budget <= INT_MAX && o->device_idle_ms <= INT_MAX &&
+		o->device_poll_ms <= INT_MAX && !(o->flags & ~EVRDMA_BASE_OPT_NO_ASYNC_EVENTS) &&
+		o->comp_vector >= -1 && o->spin_us <= MAX_SPIN_US &&
+		in_range(o->data_priority, -1, last_priority) &&
+		in_range(o->cm_priority, -1, last_priority);
+}
+
+static int start(struct evrdma_base *base)
+{
+	event_assign(&base->turn_event, base->event_base, -1, 0, on_turn, base);
+	evr_base_set_priority(&base->turn_event, base->options.data_priority);
+	evr_shutdown_init(base);
+	return evr_inbox_init(base);
+}
+
+int evr_base_make(struct event_base *event_base, const struct evrdma_base_options *options,
+	struct evrdma_base **made)
+{
+	struct evrdma_base *base = calloc(1, sizeof(*base));
+	int ret;
+
+	if (!base)
+		return -ENOMEM;
+	base->event_base = event_base;
+	base->options = default_options;
+	init_lists(base);
+	ret = evr_options_load(&base->options, sizeof(base->options), options);
+	if (!ret && !options_valid(&base->options, event_base))
+		ret = -EINVAL;
+	if (!ret)
+		ret = start(base);
+	if (ret)
+		free(base);
+	else
+		*made = base;
+	return ret;
+}
+
+static void stop(struct evrdma_base *base)
+{
+	evr_parts_stop(base);
+	event_del(&base->turn_event);
+	event_del(&base->shutdown_timer);
+}
+
+void evr_base_unmake(struct evrdma_base *base)
+{
+	stop(base);
+	evr_inbox_fini(base);
+	free(base);
+}
+
+static void finish(struct evrdma_base *base)
+{
+	evrdma_base_cb cb = base->closed_cb;
+	void *arg = base->closed_arg;
+
+	stop(base);
+	if (cb)
+		cb(base, arg);
+	evr_inbox_fini(base);
+	free(base);
+}
+
+static bool close_one(struct evr_obj *obj)
+{
+	evr_obj_close(obj);
+	return false;
+}
+
+void evrdma_base_close(struct evrdma_base *base, evrdma_base_cb cb, void *arg)
+{
+	if (!base || base->closing)
+		return;
+	base->closing = true;
+	evr_inbox_close(base);
+	if (!base->shutting_down) {
+		base->closed_cb = cb;
+		base->closed_arg = arg;
+	}
+	evr_base_any_obj(base, close_one);
+	evr_base_kick(base);
+}
+
+struct event_base *evrdma_base_get_event_base(const struct evrdma_base *base)
+{
+	return base->event_base;
+}
+
+struct rdma_event_channel *evrdma_base_get_channel(const struct evrdma_base *base)
+{
+	return base->channel;
+}

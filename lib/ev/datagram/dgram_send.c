@@ -1,0 +1,254 @@
+/* Whom an endpoint sends to: a group, a peer, the sender of a datagram. */
+#include <errno.h>
+#include <infiniband/ib.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "ev/cm/addr.h"
+#include "ev/connection/request.h"
+#include "ev/core/error.h"
+#include "ev/datagram/dgram.h"
+#include "ev/device/pd.h"
+
+/* --- addresses ------------------------------------------------------------------------------ */
+
+int evr_dgram_source(const struct evrdma_dgram *dgram, struct sockaddr_storage *src)
+{
+	int ret;
+
+	if (!dgram->cmid.cm)
+		return -ENOTCONN;
+	ret = evr_addr_copy(src, rdma_get_local_addr(dgram->cmid.cm));
+	if (src->ss_family == AF_INET)
+		((struct sockaddr_in *)src)->sin_port = 0;
+	else if (src->ss_family == AF_INET6)
+		((struct sockaddr_in6 *)src)->sin6_port = 0;
+	else if (src->ss_family == AF_IB)
+		((struct sockaddr_ib *)src)->sib_sid = 0;
+	return ret;
+}
+
+enum {
+	IPV4_AT = 20,
+	IPV4_BYTES = 20,
+	IPV4_SOURCE_AT = IPV4_AT + 12,
+	IPV4_DEST_AT = IPV4_AT + 16,
+	IPV4_IN_GID_AT = 12, /* of an IPv4 address as a GID */
+};
+
+/* The ones' complement sum of a header with its checksum is all ones. */
+static bool checksum_fits(const uint8_t *header)
+{
+	uint32_t sum = 0;
+	int i;
+
+	for (i = 0; i < IPV4_BYTES; i += 2)
+		sum += (uint32_t)header[i] << 8 | header[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (sum & 0xffff) + (sum >> 16) == 0xffff;
+}
+
+static bool is_ipv6(const uint8_t *grh)
+{
+	return grh[0] >> 4 == 6;
+}
+
+/*
+ * RoCE v2 over IPv4 has the IPv4 header, without options, in the last 20 bytes of the 40. Before it
+ * is what the device left there, which may look like an IPv6 header: then the checksum decides. It
+ * does not alone, since rxe computes none for what stays on the machine.
+ */
+static bool is_ipv4(const uint8_t *grh)
+{
+	return grh[IPV4_AT] == 0x45 && (!is_ipv6(grh) || checksum_fits(grh + IPV4_AT));
+}
+
+int evrdma_dgram_get_sender(const struct evrdma_dgram *dgram, const struct evrdma_recv *recv,
+	struct sockaddr_storage *addr)
+{
+	const struct ibv_grh *grh = recv->grh;
+	const uint8_t *bytes = recv->grh;
+	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)addr;
+	struct sockaddr_in *sin = (struct sockaddr_in *)addr;
+	struct sockaddr_ib *sib = (struct sockaddr_ib *)addr;
+
+	memset(addr, 0, sizeof(*addr));
+	if (!grh)
+		return -ENODATA;
+	if (dgram->is_infiniband) {
+		sib->sib_family = AF_IB;
+		memcpy(&sib->sib_addr, &grh->sgid, sizeof(sib->sib_addr));
+	} else if (is_ipv4(bytes)) {
+		sin->sin_family = AF_INET;
+		memcpy(&sin->sin_addr, bytes + IPV4_SOURCE_AT, sizeof(sin->sin_addr));
+	} else if (!is_ipv6(bytes)) {
+		return -ENODATA;
+	} else {
+		sin6->sin6_family = AF_INET6;
+		memcpy(&sin6->sin6_addr, &grh->sgid, sizeof(sin6->sin6_addr));
+	}
+	return 0;
+}
+
+int evr_dgram_get_ah(struct evrdma_dgram *dgram, const struct ibv_ah_attr *attr, struct evr_ah **ah)
+{
+	if (!dgram->qp.pd)
+		return -ENOTCONN;
+	return evr_ah_get(&dgram->ahs, dgram->qp.pd->pd, attr, ah);
+}
+
+/*
+ * From the header verbs takes the GID to answer from: that has to be ours, and not the group that
+ * the datagram was for. Of what is before an IPv4 header it had better see nothing.
+ */
+static void address_to_us(const struct evrdma_dgram *dgram, struct ibv_grh *grh)
+{
+	const union ibv_gid *own = &dgram->cmid.cm->route.addr.addr.ibaddr.sgid;
+	uint8_t *bytes = (uint8_t *)grh;
+
+	if (!dgram->is_infiniband && is_ipv4(bytes)) {
+		memset(bytes, 0, IPV4_AT);
+		if (bytes[IPV4_DEST_AT] >> 4 == 0xe)
+			memcpy(bytes + IPV4_DEST_AT, own->raw + IPV4_IN_GID_AT, 4);
+	} else if (grh->dgid.raw[0] == 0xff) {
+		grh->dgid = *own;
+	}
+}
+
+int evr_dgram_get_sender_ah(
+	struct evrdma_dgram *dgram, const struct evrdma_recv *recv, struct evr_ah **ah)
+{
+	struct ibv_ah_attr attr;
+	struct ibv_grh grh;
+	struct ibv_wc wc;
+
+	if (dgram->state != EVR_DGRAM_UP)
+		return -ENOTCONN;
+	if (recv->err || !recv->wc)
+		return -EINVAL;
+	wc = *recv->wc;
+	if (recv->grh) {
+		memcpy(&grh, recv->grh, sizeof(grh));
+		address_to_us(dgram, &grh);
+	}
+	memset(&attr, 0, sizeof(attr));
+	errno = 0;
+	if (ibv_init_ah_from_wc(dgram->cmid.cm->verbs, dgram->cmid.cm->port_num, &wc, &grh, &attr))
+		return evr_verbs_error();
+	return evr_dgram_get_ah(dgram, &attr, ah);
+}
+
+/* --- sending -------------------------------------------------------------------------------- */
+
+/* What is sent on behalf of an owner is counted, and the address handle is held by each. */
+static int send_to(struct evrdma_dgram *dgram, struct evr_dest *dest, struct evr_send *send,
+	const struct evrdma_seg *seg)
+{
+	int ret;
+
+	if (dgram->obj.draining)
+		return -ENOTCONN;
+	if (seg->len > dgram->mtu || seg->len > evrdma_buf_size(seg->buf))
+		return -EMSGSIZE;
+	send->wr.ud.ah = dest->ah;
+	send->wr.ud.remote_qpn = dest->qp_num;
+	send->wr.ud.remote_qkey = dest->qkey;
+	send->cookie = dest->owner ? dest : NULL;
+	ret = evr_qp_submit_send(&dgram->qp, send, seg, 1);
+	if (ret)
+		return ret;
+	evr_ah_ref(dest->ah);
+	dest->sends++;
+	return 0;
+}
+
+static struct evr_send make_send(const uint32_t *imm, evrdma_dgram_send_cb cb, void *arg)
+{
+	return (struct evr_send){
+		.opcode = imm ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
+		.imm = imm ? *imm : 0,
+		.cb = (void (*)(void))cb,
+		.arg = arg,
+	};
+}
+
+int evrdma_dgram_send(struct evrdma_dgram *dgram, struct evrdma_mcast *group,
+	struct evrdma_buf *buf, size_t len, const uint32_t *imm, evrdma_dgram_send_cb cb, void *arg)
+{
+	const struct evrdma_seg seg = { .buf = buf, .len = len };
+	struct evr_send send = make_send(imm, cb, arg);
+
+	if (group->dgram != dgram)
+		return -EXDEV;
+	if (dgram->state != EVR_DGRAM_UP || !evr_mcast_is_member(group))
+		return -ENOTCONN;
+	return send_to(dgram, &group->dest, &send, &seg);
+}
+
+int evrdma_dgram_send_to(struct evrdma_dgram *dgram, struct evrdma_peer *peer,
+	struct evrdma_buf *buf, size_t len, const uint32_t *imm, evrdma_dgram_send_cb cb, void *arg)
+{
+	const struct evrdma_seg seg = { .buf = buf, .len = len };
+	struct evr_send send = make_send(imm, cb, arg);
+
+	if (peer->dgram != dgram)
+		return -EXDEV;
+	if (dgram->state != EVR_DGRAM_UP || !evr_peer_is_ready(peer))
+		return -ENOTCONN;
+	return send_to(dgram, &peer->dest, &send, &seg);
+}
+
+int evrdma_dgram_reply(struct evrdma_dgram *dgram, const struct evrdma_recv *recv,
+	struct evrdma_buf *buf, size_t len, const uint32_t *imm, evrdma_dgram_send_cb cb, void *arg)
+{
+	const struct evrdma_seg seg = { .buf = buf, .len = len };
+	struct evr_send send = make_send(imm, cb, arg);
+	struct evr_dest sender = { .qp_num = recv->src_qp, .qkey = dgram->qkey };
+	int ret = evr_dgram_get_sender_ah(dgram, recv, &sender.ah);
+
+	if (ret)
+		return ret;
+	ret = send_to(dgram, &sender, &send, &seg);
+	evr_ah_unref(sender.ah);
+	return ret;
+}
+
+/* --- as a service --------------------------------------------------------------------------- */
+
+enum { MAX_ANSWER_DATA = 136 };
+
+static int check_request(const struct evrdma_dgram *dgram, const struct evrdma_request *request)
+{
+	const struct rdma_cm_id *asked = request->cmid.cm, *ours = dgram->cmid.cm;
+	int ret = evr_request_check(request);
+
+	if (dgram->state != EVR_DGRAM_UP)
+		return -ENOTCONN;
+	if (ret)
+		return ret;
+	if (asked->qp_type != IBV_QPT_UD)
+		return -EINVAL;
+	if (request->obj.base != dgram->obj.base || asked->verbs != ours->verbs ||
+		asked->port_num != ours->port_num)
+		return -EXDEV;
+	return 0;
+}
+
+int evrdma_dgram_accept(
+	struct evrdma_dgram *dgram, struct evrdma_request *request, const void *data, size_t len)
+{
+	struct rdma_conn_param param = {
+		.private_data = len ? data : NULL,
+		.private_data_len = (uint8_t)len,
+		.qp_num = evrdma_dgram_get_qp_num(dgram),
+	};
+	int ret = check_request(dgram, request);
+
+	if (!ret && (len > MAX_ANSWER_DATA || (len && !data)))
+		ret = -EINVAL;
+	if (!ret && rdma_accept(request->cmid.cm, &param))
+		ret = evr_errno(-errno);
+	if (!ret)
+		evr_slots_give(evr_request_accepted(request));
+	return ret;
+}

@@ -1,0 +1,363 @@
+#include "ev/device/cq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "ev/core/base.h"
+#include "ev/core/error.h"
+#include "ev/core/log.h"
+#include "ev/device/devices.h"
+#include "ev/device/owner.h"
+#include "util/clock.h"
+
+enum {
+	BATCH = 16,
+	ACK_BATCH = 256, /* an acknowledgement takes a lock, so they are given in bulk */
+};
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static void tell_broken(struct evr_cq *cq)
+{
+	struct evr_cq_user *user;
+
+	if (cq->told)
+		return;
+	cq->told = true;
+	TAILQ_FOREACH (user, &cq->users, link)
+		user->broken(user);
+}
+
+static void on_async(struct evr_async_subject *subject, uint32_t events)
+{
+	struct evr_cq *cq = evr_container_of(subject, struct evr_cq, async);
+
+	cq->broken = true;
+	tell_broken(cq);
+}
+
+static int watch(struct evr_cq *cq)
+{
+	cq->async.happened = on_async;
+	return evr_async_watch(&cq->device->async, cq->cq, &cq->async);
+}
+
+static int make(struct evr_cq *cq, uint32_t entries)
+{
+	struct evr_device *device = cq->device;
+	unsigned vectors = (unsigned)device->verbs->num_comp_vectors;
+	int vector = vectors ? (int)(device->devices->comp_vector % vectors) : 0;
+
+	errno = 0;
+	cq->cq = ibv_create_cq(device->verbs, (int)entries, cq, device->channel, vector);
+	return cq->cq ? 0 : evr_verbs_error();
+}
+
+static int create(struct evr_device *device, uint32_t entries, struct evr_cq **created)
+{
+	uint32_t wanted = device->base->options.cq_entries;
+	uint32_t most = (uint32_t)device->attr.max_cqe;
+	struct evr_cq *cq;
+	int ret;
+
+	if (entries > most)
+		return -EINVAL;
+	if (wanted < entries)
+		wanted = entries;
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return -ENOMEM;
+	cq->device = device;
+	TAILQ_INIT(&cq->users);
+	TAILQ_INIT(&cq->waits);
+	ret = make(cq, smaller(wanted, most));
+	/* Some devices give one less than a power of two, even where that was asked for. */
+	if (!ret && (uint32_t)cq->cq->cqe < entries && wanted < most) {
+		ibv_destroy_cq(cq->cq);
+		ret = make(cq, wanted + 1);
+	}
+	if (ret)
+		goto free_cq;
+	ret = (uint32_t)cq->cq->cqe < entries ? -EINVAL : watch(cq);
+	if (ret)
+		goto destroy_cq;
+	TAILQ_INSERT_TAIL(&device->cqs, cq, link);
+	*created = cq;
+	return 0;
+destroy_cq:
+	ibv_destroy_cq(cq->cq);
+free_cq:
+	free(cq);
+	return ret;
+}
+
+static void set_ready(struct evr_cq *cq, bool ready)
+{
+	struct evr_devices *devices = cq->device->devices;
+
+	if (cq->ready == ready)
+		return;
+	cq->ready = ready;
+	if (ready) {
+		TAILQ_INSERT_TAIL(&devices->ready_cqs, cq, ready_link);
+		/* A turn looks at the list at its end. */
+		if (!devices->part.base->in_turn)
+			evr_base_kick(devices->part.base);
+	} else {
+		TAILQ_REMOVE(&devices->ready_cqs, cq, ready_link);
+	}
+}
+
+/* Whoever finds out may be in the middle of something: it is told when the CQ has its turn. */
+static void set_broken(struct evr_cq *cq)
+{
+	cq->broken = true;
+	if (!cq->told)
+		set_ready(cq, true);
+}
+
+int evr_cq_reserve(struct evr_device *device, uint32_t entries, struct evr_cq_user *user,
+	struct evr_cq **found)
+{
+	struct evr_cq *cq;
+	int ret;
+
+	TAILQ_FOREACH (cq, &device->cqs, link)
+		if (!cq->broken && cq->reserved + entries <= (uint32_t)cq->cq->cqe)
+			break;
+	if (!cq) {
+		ret = create(device, entries, &cq);
+		if (ret)
+			return ret;
+	}
+	cq->reserved += entries;
+	TAILQ_INSERT_TAIL(&cq->users, user, link);
+	if (!cq->armed)
+		set_ready(cq, true);
+	*found = cq;
+	return 0;
+}
+
+void evr_cq_unreserve(struct evr_cq *cq, uint32_t entries, struct evr_cq_user *user)
+{
+	TAILQ_REMOVE(&cq->users, user, link);
+	cq->released += entries;
+	set_ready(cq, true);
+}
+
+static void ack(struct evr_cq *cq)
+{
+	if (cq->unacked)
+		ibv_ack_cq_events(cq->cq, cq->unacked);
+	cq->unacked = 0;
+}
+
+void evr_cq_destroy_all(struct evr_cq_list *cqs)
+{
+	struct evr_cq *cq;
+
+	while ((cq = TAILQ_FIRST(cqs))) {
+		set_ready(cq, false);
+		ack(cq);
+		evr_async_unwatch(cq->cq, &cq->async);
+		evr_log_failure("ibv_destroy_cq", ibv_destroy_cq(cq->cq));
+		TAILQ_REMOVE(cqs, cq, link);
+		free(cq);
+	}
+}
+
+/* What comes late, for one who is gone, finds nobody. */
+static void dispatch(const struct evr_devices *devices, const struct ibv_wc *wc)
+{
+	struct evr_work_owner *owner =
+		evr_idmap_find(&devices->work_owners, (uint32_t)(wc->wr_id >> 32));
+
+	if (owner)
+		owner->complete(owner, (uint32_t)wc->wr_id, wc);
+}
+
+/*
+ * Takes up to a batch. Returns how many, or -EIO from a CQ that is broken: what the failing call
+ * has taken is lost. Not all devices fill in all of a completion.
+ */
+static int poll_batch(struct evr_cq *cq, int most)
+{
+	struct ibv_wc wc[BATCH] = { 0 };
+	int n = ibv_poll_cq(cq->cq, most < BATCH ? most : BATCH, wc);
+	int i;
+
+	cq->device->base->stats.polls++;
+	cq->device->base->stats.completions += n > 0 ? (uint64_t)n : 0;
+	if (n > 0 && cq->device->base->options.spin_us)
+		cq->last_us = evr_clock_now_us();
+	cq->taken += n > 0 ? (uint64_t)n : 0;
+	cq->device->base->tell_budget -= n > 0 ? n : 0;
+	cq->polling = true;
+	for (i = 0; i < n; i++)
+		dispatch(cq->device->devices, &wc[i]);
+	cq->polling = false;
+	if (n >= 0)
+		return n;
+	set_broken(cq);
+	return -EIO;
+}
+
+static void set_empty(struct evr_cq *cq)
+{
+	cq->reserved -= cq->released;
+	cq->released = 0;
+	cq->times_empty++;
+}
+
+/* Returns whether there are more than the budget. Somebody's end may be told with each. */
+static bool end_waits(struct evr_cq *cq, bool empty)
+{
+	struct evrdma_base *base = cq->device->base;
+	struct evr_cq_wait *wait;
+
+	while ((wait = TAILQ_FIRST(&cq->waits)) && (empty || wait->last <= cq->taken)) {
+		if (base->tell_budget <= 0)
+			return true;
+		base->tell_budget--;
+		evr_cq_stop_waiting(wait);
+		wait->over(wait);
+	}
+	return false;
+}
+
+/* Returns whether it is: else the budget is spent. Of a broken one nothing more can be taken. */
+static bool poll_until_empty(struct evr_cq *cq)
+{
+	struct evrdma_base *base = cq->device->base;
+
+	while (base->tell_budget > 0) {
+		int n = poll_batch(cq, base->tell_budget);
+
+		if (!n)
+			set_empty(cq);
+		if (end_waits(cq, n <= 0))
+			return false;
+		if (n <= 0)
+			return true;
+	}
+	return false;
+}
+
+/* The next turn looks again: nobody else of the loop waits for it. */
+static bool may_spin(const struct evr_cq *cq)
+{
+	unsigned spin_us = cq->device->base->options.spin_us;
+
+	return spin_us && !cq->broken && !cq->armed && evr_clock_now_us() < cq->last_us + spin_us;
+}
+
+/*
+ * Leaves the CQ either armed and seen empty since, or ready for another turn. What completes
+ * between the last poll and the arming would raise no event: hence the second poll.
+ */
+static void service(struct evr_cq *cq)
+{
+	bool empty = poll_until_empty(cq);
+
+	if (empty && may_spin(cq)) {
+		set_ready(cq, true);
+		return;
+	}
+	if (empty && !cq->armed && !cq->broken) {
+		cq->armed = !ibv_req_notify_cq(cq->cq, 0);
+		cq->device->base->stats.arms++;
+		empty = cq->armed && poll_until_empty(cq);
+	}
+	set_ready(cq, !empty);
+	if (cq->broken)
+		tell_broken(cq);
+}
+
+void evr_cq_look(struct evr_cq *cq)
+{
+	set_ready(cq, true);
+}
+
+/* No more can be there than the queue has room for. */
+void evr_cq_wait(struct evr_cq *cq, struct evr_cq_wait *wait)
+{
+	if (wait->cq)
+		return;
+	wait->cq = cq;
+	wait->last = cq->taken + (uint64_t)cq->cq->cqe;
+	TAILQ_INSERT_TAIL(&cq->waits, wait, link);
+	set_ready(cq, true);
+}
+
+void evr_cq_stop_waiting(struct evr_cq_wait *wait)
+{
+	if (wait->cq)
+		TAILQ_REMOVE(&wait->cq->waits, wait, link);
+	wait->cq = NULL;
+}
+
+static bool may_pass(int err)
+{
+	return err == EAGAIN || err == EINTR;
+}
+
+/* Of a device that went without waiting for anybody; its removal is told by the CM. */
+static bool is_lost(const struct evr_device *device)
+{
+	struct ibv_port_attr attr;
+
+	return abs(ibv_query_port(device->verbs, 1, &attr)) == EIO;
+}
+
+/* It would be readable for ever: of what completes on the device nobody hears any more. */
+static void lose_channel(struct evr_device *device, int err)
+{
+	struct evr_cq *cq;
+
+	evr_device_set_deaf(device);
+	if (is_lost(device))
+		return;
+	evr_log_failure("ibv_get_cq_event", err);
+	TAILQ_FOREACH (cq, &device->cqs, link)
+		set_broken(cq);
+}
+
+void evr_cq_read_channel(struct evr_device *device)
+{
+	struct ibv_cq *ibv_cq;
+	void *context;
+
+	errno = 0;
+	while (!ibv_get_cq_event(device->channel, &ibv_cq, &context)) {
+		struct evr_cq *cq = context;
+
+		cq->armed = false;
+		device->base->stats.cq_events++;
+		if (++cq->unacked >= ACK_BATCH)
+			ack(cq);
+		set_ready(cq, true);
+	}
+	if (!may_pass(errno))
+		lose_channel(device, errno);
+}
+
+void evr_cq_service_ready(struct evr_devices *devices)
+{
+	const struct evrdma_base *base = devices->part.base;
+	struct evr_cq_list round = TAILQ_HEAD_INITIALIZER(round);
+	struct evr_cq *cq;
+
+	/* Each one once: those that have more come back to the list, for the next turn. */
+	TAILQ_CONCAT(&round, &devices->ready_cqs, ready_link);
+	while (base->tell_budget > 0 && (cq = TAILQ_FIRST(&round))) {
+		TAILQ_REMOVE(&round, cq, ready_link);
+		cq->ready = false;
+		service(cq);
+	}
+	/* Those that were not reached are the first then. */
+	TAILQ_CONCAT(&round, &devices->ready_cqs, ready_link);
+	TAILQ_CONCAT(&devices->ready_cqs, &round, ready_link);
+}

@@ -1,0 +1,36 @@
+/* A buffer: registered memory with a count of those who hold it. */
+#ifndef EVR_EV_BUF_H
+#define EVR_EV_BUF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ev/device/region.h"
+
+#include <evrdma/buf.h>
+
+struct evr_pd;
+
+struct evrdma_buf {
+	struct evr_region *region; /* the buffer is in it */
+	void *data;
+	size_t size;
+	void *user;
+	const void *taken_at; /* out of its pool: where in the program; NULL: to receive into */
+	unsigned refs;
+	/* The last reference is gone. */
+	void (*unused)(struct evrdma_buf *buf);
+	struct evrdma_buf *next_free; /* in its pool */
+};
+
+/* What verbs call the rights that EVRDMA_BUF_OPT_* give; -EINVAL when there are others. */
+int evr_buf_access(unsigned flags);
+
+/* The key of a buffer in a PD; registers its region there the first time, which is slow. */
+int evr_buf_lkey(struct evrdma_buf *buf, struct evr_pd *pd, uint32_t *lkey);
+/* The same for reading into it on iWARP, where the answer to a read is written by the peer. */
+int evr_buf_sink_lkey(struct evrdma_buf *buf, struct evr_pd *pd, uint32_t *lkey);
+/* The key for a peer: -EACCES when the buffer was made without any right for peers. */
+int evr_buf_rkey(struct evrdma_buf *buf, struct evr_pd *pd, uint32_t *rkey);
+
+#endif
