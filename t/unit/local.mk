@@ -59,7 +59,7 @@ t_unit_fake_rdma_t_LDADD = libevr_cm.la libevr_fake.la $(CHECK_LIBS)
 
 # --- the event layer on both ---
 EVR_UNIT_TESTS += t/unit/fake_ev.t
-t_unit_fake_ev_t_SOURCES = t/unit/fake_ev.c $(EVR_FAKE_MAIN)
+t_unit_fake_ev_t_SOURCES = t/unit/fake_ev.c t/schedule/clock.c t/schedule/clock.h $(EVR_FAKE_MAIN)
 t_unit_fake_ev_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_fake_ev_t_LDADD = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS) $(CHECK_LIBS)
 
