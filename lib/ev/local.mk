@@ -51,7 +51,8 @@ libevr_ev_la_SOURCES = \
 	lib/ev/datagram/dgram.c lib/ev/datagram/dgram.h \
 	lib/ev/datagram/dgram_send.c \
 	lib/ev/datagram/mcast.c lib/ev/datagram/mcast.h \
-	lib/ev/datagram/peer.c lib/ev/datagram/peer.h
+	lib/ev/datagram/peer.c lib/ev/datagram/peer.h \
+	lib/ev/datagram/reply.c lib/ev/datagram/reply.h
 libevr_ev_la_LIBADD = libevr_util.la
 
 lib_LTLIBRARIES += libevrdma.la

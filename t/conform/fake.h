@@ -17,6 +17,7 @@ TCase *memory_case(void);
 TCase *channel_case(void);
 TCase *device_case(void);
 TCase *infiniband_case(void);
+TCase *reply_case(void);
 TCase *machine_case(void);
 TCase *report_case(void);
 TCase *posted_case(void);

@@ -52,6 +52,7 @@ EVR_CONFORM_FAKE_SOURCES = $(EVR_CONFORM_SOURCES) \
 	t/conform/fake_machine.c \
 	t/conform/fake_memory.c \
 	t/conform/fake_posted.c \
+	t/conform/fake_reply.c \
 	t/conform/fake_report.c \
 	t/conform/fake_silence.c
 EVR_CONFORM_FAKE_LIBS = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS) $(CHECK_LIBS)

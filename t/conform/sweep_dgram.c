@@ -286,6 +286,29 @@ static void find_it(struct run *r)
 		find_service(r, sweep_ip());
 }
 
+static void send_as_to_a_peer(struct run *r, struct evrdma_peer *peer)
+{
+	struct evrdma_buf *buf = text_buf(r);
+
+	if (buf && run_ok(r, evrdma_dgram_send_to(
+				     d.service, peer, buf, SWEEP_LEN, NULL, on_sent, r)))
+		r->asked++;
+	evrdma_buf_unref(buf);
+}
+
+static void on_sender(struct evrdma_peer *peer, enum evrdma_peer_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	struct run *r = arg;
+
+	if (event == EVRDMA_PEER_CLOSED)
+		r->closed++;
+	else if (event == EVRDMA_PEER_ERROR)
+		run_fail(r, error->err);
+	else if (!r->finished)
+		send_as_to_a_peer(r, peer);
+}
+
 /* To whoever asked: as an answer, and as to a peer. */
 static void answer(struct run *r, const struct evrdma_recv *recv)
 {
@@ -298,10 +321,8 @@ static void answer(struct run *r, const struct evrdma_recv *recv)
 		run_ok(r, evrdma_dgram_reply(d.service, recv, buf, SWEEP_LEN, NULL, on_sent, r)))
 		r->asked++;
 	if (!r->finished)
-		d.peers[1] = run_made(r, evrdma_peer_new_sender(d.service, recv, on_peer, r));
-	if (!r->finished && run_ok(r, evrdma_dgram_send_to(d.service, d.peers[1], buf, SWEEP_LEN,
-					      NULL, on_sent, r)))
-		r->asked++;
+		d.peers[1] = run_made(
+			r, evrdma_peer_new_sender(d.service, recv, on_sender, r));
 	evrdma_buf_unref(buf);
 }
 

@@ -154,6 +154,8 @@ const char *fake_failed(void);
 void fake_fail_next(const char *name, int err);
 /* How many CQs were made with a completion vector, 0 to 7. */
 unsigned fake_cqs_on(unsigned vector);
+/* How often ibv_create_ah() looked for a neighbour in vain, since it was last asked. */
+unsigned fake_asked_in_vain(void);
 /* How often it was called since the last reset. */
 unsigned fake_calls(const char *name);
 

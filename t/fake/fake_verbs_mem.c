@@ -1,8 +1,12 @@
 /* Protection domains, memory regions, address handles. */
 #include "fake/fake_verbs.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
+
+#include "fake/fake_cm.h"
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *verbs)
 {
@@ -131,6 +135,33 @@ static void ah_fini(struct fake_node *node)
 	fake_pd_of(fake_of(node, fake_ah, node)->ah.pd)->users--;
 }
 
+static unsigned asked_in_vain;
+
+unsigned fake_asked_in_vain(void)
+{
+	unsigned times = asked_in_vain;
+
+	asked_in_vain = 0;
+	return times;
+}
+
+/* The kernel, which asks the network for the hardware address, and lets its caller wait. */
+static bool has_neighbour(const struct fake_context *context, const struct ibv_ah_attr *attr)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET };
+
+	if (!context->device->present || context->device->kind != FAKE_ROCE ||
+		attr->grh.dgid.raw[0] == 0xff ||
+		!IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)&attr->grh.dgid))
+		return true;
+	memcpy(&in.sin_addr, attr->grh.dgid.raw + 12, sizeof(in.sin_addr));
+	if (ntohl(in.sin_addr.s_addr) >> 28 == 0xe || fake_addr_owner(&in) ||
+		fake_addr_silent(&in))
+		return true;
+	asked_in_vain++;
+	return false;
+}
+
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct fake_context *context = fake_pd_of(pd)->node.context;
@@ -144,6 +175,9 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 		return NULL;
 	/* An Ethernet port has no other way to address than by GID. */
 	if (context->device->kind == FAKE_ROCE && !attr->is_global)
+		return NULL;
+	errno = ETIMEDOUT;
+	if (!has_neighbour(context, attr))
 		return NULL;
 	ah = fake_node_new(sizeof(*ah), FAKE_AH, context);
 	ah->node.fini = ah_fini;
@@ -163,18 +197,21 @@ int ibv_destroy_ah(struct ibv_ah *ah)
 	return 0;
 }
 
-/* libibverbs believes IPv4 where the header at the end has its checksum, whatever is before it. */
+/* libibverbs believes in IPv6 where the first byte says so, unless the IPv4 checksum fits too. */
 static bool is_ipv4(const uint8_t *header)
 {
-	return header[0] == 0x45 && !fake_ip_checksum(header);
+	const uint8_t *ipv4 = header + 20;
+
+	if (header[0] >> 4 != 6)
+		return ipv4[0] >> 4 == 4;
+	return ipv4[0] == 0x45 && !fake_ip_checksum(ipv4);
 }
 
-/* The sender's GID, out of an IPv6-shaped header or the IPv4 one at its end. */
 static void sender_of(const struct ibv_grh *grh, union ibv_gid *gid)
 {
 	const uint8_t *bytes = (const uint8_t *)grh;
 
-	if (!is_ipv4(bytes + 20)) {
+	if (!is_ipv4(bytes)) {
 		*gid = grh->sgid;
 		return;
 	}

@@ -168,7 +168,8 @@ struct friend *friend_new(struct endpoint *e, const struct evrdma_recv *recv)
 	struct friend *f = thing_new(e->thing.world, PEER, e->thing.home, sizeof(*f));
 
 	f->endpoint = e;
-	f->thing.state = PEER_READY;
+	f->since_us = clock_now_us();
+	f->timeout_ms = 4000;
 	thing_call(&e->thing, DGRAM_FIND);
 	f->peer = evrdma_peer_new_sender(e->dgram, recv, on_friend_event, f);
 	return friend_made(f, e->thing.state != DGRAM_READY);

@@ -205,6 +205,12 @@ static struct evrdma_dgram *of_qp(struct evr_qp *qp)
 	return evr_container_of(qp, struct evrdma_dgram, qp);
 }
 
+void evr_dgram_look_drained(struct evrdma_dgram *dgram)
+{
+	if (dgram->obj.draining && evr_qp_has_sent_all(&dgram->qp))
+		evr_obj_close(&dgram->obj);
+}
+
 static void on_sent(
 	struct evr_qp *qp, const struct evr_send *send, const struct evrdma_error *error)
 {
@@ -215,8 +221,7 @@ static void on_sent(
 		evr_dest_send_over(send->cookie);
 	if (cb)
 		cb(of_qp(qp), send->buf, error, send->arg);
-	if (of_qp(qp)->obj.draining && evr_qp_has_sent_all(qp))
-		evr_obj_close(&of_qp(qp)->obj);
+	evr_dgram_look_drained(of_qp(qp));
 }
 
 static void on_received(struct evr_qp *qp, const struct evrdma_recv *recv)

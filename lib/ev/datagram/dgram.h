@@ -59,6 +59,7 @@ struct evrdma_dgram {
 	struct evr_ah_cache ahs;
 	struct evr_mcast_list groups;
 	struct evr_peer_list peers;
+	unsigned replies_held;
 };
 
 /* Where the endpoint is, with port 0. */
@@ -66,7 +67,16 @@ int evr_dgram_source(const struct evrdma_dgram *dgram, struct sockaddr_storage *
 /* An address handle of the endpoint's device, with a reference. */
 int evr_dgram_get_ah(
 	struct evrdma_dgram *dgram, const struct ibv_ah_attr *attr, struct evr_ah **ah);
-int evr_dgram_get_sender_ah(
-	struct evrdma_dgram *dgram, const struct evrdma_recv *recv, struct evr_ah **ah);
+/* The same if none has to be asked for: -ENOENT, or why there was no answer. */
+int evr_dgram_find_ah(
+	struct evrdma_dgram *dgram, const struct ibv_ah_attr *attr, struct evr_ah **ah);
+/* Where a datagram came from. 0 or -errno. */
+int evr_dgram_sender_attr(const struct evrdma_dgram *dgram, const struct evrdma_recv *recv,
+	struct ibv_ah_attr *attr);
+/* Sends, without another look at whether it may. */
+int evr_dgram_submit(struct evrdma_dgram *dgram, struct evr_dest *dest, struct evr_send *send,
+	const struct evrdma_seg *seg);
+/* With all sent, an endpoint that drains is closed. */
+void evr_dgram_look_drained(struct evrdma_dgram *dgram);
 
 #endif

@@ -8,6 +8,7 @@
 #include "ev/connection/request.h"
 #include "ev/core/error.h"
 #include "ev/datagram/dgram.h"
+#include "ev/datagram/reply.h"
 #include "ev/device/pd.h"
 
 /* --- addresses ------------------------------------------------------------------------------ */
@@ -115,10 +116,16 @@ static void address_to_us(const struct evrdma_dgram *dgram, struct ibv_grh *grh)
 	}
 }
 
-int evr_dgram_get_sender_ah(
-	struct evrdma_dgram *dgram, const struct evrdma_recv *recv, struct evr_ah **ah)
+int evr_dgram_find_ah(
+	struct evrdma_dgram *dgram, const struct ibv_ah_attr *attr, struct evr_ah **ah)
 {
-	struct ibv_ah_attr attr;
+	return dgram->is_infiniband ? evr_dgram_get_ah(dgram, attr, ah)
+				    : evr_ah_find(&dgram->ahs, attr, ah);
+}
+
+int evr_dgram_sender_attr(const struct evrdma_dgram *dgram, const struct evrdma_recv *recv,
+	struct ibv_ah_attr *attr)
+{
 	struct ibv_grh grh;
 	struct ibv_wc wc;
 
@@ -131,25 +138,30 @@ int evr_dgram_get_sender_ah(
 		memcpy(&grh, recv->grh, sizeof(grh));
 		address_to_us(dgram, &grh);
 	}
-	memset(&attr, 0, sizeof(attr));
+	memset(attr, 0, sizeof(*attr));
 	errno = 0;
-	if (ibv_init_ah_from_wc(dgram->cmid.cm->verbs, dgram->cmid.cm->port_num, &wc, &grh, &attr))
+	if (ibv_init_ah_from_wc(dgram->cmid.cm->verbs, dgram->cmid.cm->port_num, &wc, &grh, attr))
 		return evr_verbs_error();
-	return evr_dgram_get_ah(dgram, &attr, ah);
+	return 0;
 }
 
 /* --- sending -------------------------------------------------------------------------------- */
 
-/* What is sent on behalf of an owner is counted, and the address handle is held by each. */
-static int send_to(struct evrdma_dgram *dgram, struct evr_dest *dest, struct evr_send *send,
-	const struct evrdma_seg *seg)
+static int check_send(const struct evrdma_dgram *dgram, const struct evrdma_seg *seg)
 {
-	int ret;
-
 	if (dgram->obj.draining)
 		return -ENOTCONN;
 	if (seg->len > dgram->mtu || seg->len > evrdma_buf_size(seg->buf))
 		return -EMSGSIZE;
+	return 0;
+}
+
+/* What is sent on behalf of an owner is counted, and the address handle is held by each. */
+int evr_dgram_submit(struct evrdma_dgram *dgram, struct evr_dest *dest, struct evr_send *send,
+	const struct evrdma_seg *seg)
+{
+	int ret;
+
 	send->wr.ud.ah = dest->ah;
 	send->wr.ud.remote_qpn = dest->qp_num;
 	send->wr.ud.remote_qkey = dest->qkey;
@@ -160,6 +172,14 @@ static int send_to(struct evrdma_dgram *dgram, struct evr_dest *dest, struct evr
 	evr_ah_ref(dest->ah);
 	dest->sends++;
 	return 0;
+}
+
+static int send_to(struct evrdma_dgram *dgram, struct evr_dest *dest, struct evr_send *send,
+	const struct evrdma_seg *seg)
+{
+	int ret = check_send(dgram, seg);
+
+	return ret ? ret : evr_dgram_submit(dgram, dest, send, seg);
 }
 
 static struct evr_send make_send(const uint32_t *imm, evrdma_dgram_send_cb cb, void *arg)
@@ -204,11 +224,18 @@ int evrdma_dgram_reply(struct evrdma_dgram *dgram, const struct evrdma_recv *rec
 	const struct evrdma_seg seg = { .buf = buf, .len = len };
 	struct evr_send send = make_send(imm, cb, arg);
 	struct evr_dest sender = { .qp_num = recv->src_qp, .qkey = dgram->qkey };
-	int ret = evr_dgram_get_sender_ah(dgram, recv, &sender.ah);
+	struct ibv_ah_attr attr;
+	int ret = evr_dgram_sender_attr(dgram, recv, &attr);
 
+	if (!ret)
+		ret = check_send(dgram, &seg);
+	if (!ret)
+		ret = evr_dgram_find_ah(dgram, &attr, &sender.ah);
+	if (ret == -ENOENT)
+		return evr_reply_later(dgram, recv, &attr, &send, &seg);
 	if (ret)
 		return ret;
-	ret = send_to(dgram, &sender, &send, &seg);
+	ret = evr_dgram_submit(dgram, &sender, &send, &seg);
 	evr_ah_unref(sender.ah);
 	return ret;
 }

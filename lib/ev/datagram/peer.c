@@ -1,6 +1,7 @@
 #include "ev/datagram/peer.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +9,12 @@
 #include "ev/core/base.h"
 #include "ev/core/error.h"
 #include "ev/datagram/dgram.h"
+#include "ev/datagram/reply.h"
 #include "ev/device/device.h"
 #include "util/options.h"
+
+/* The kernel asks for a neighbour's address three times, one second apart. */
+enum { SENDER_TIMEOUT_MS = 4000 };
 
 static const struct evrdma_peer_options default_options = {
 	.timeout_ms = 5000,
@@ -37,7 +42,12 @@ static void fail(struct evrdma_peer *peer, const struct evrdma_error *error)
 	if (peer->state == EVR_PEER_DOWN)
 		return;
 	evr_obj_end(&peer->obj);
+	peer->err = error->err;
+	if (peer->is_sender)
+		evr_ah_note_in_vain(&peer->dgram->ahs, &peer->attr, error->err);
 	tell(peer, EVRDMA_PEER_ERROR, error);
+	if (peer->hidden)
+		evr_obj_close(&peer->obj);
 }
 
 static void fail_errno(struct evrdma_peer *peer, int err, enum evrdma_step step)
@@ -56,11 +66,22 @@ static void go_on(struct evrdma_peer *peer, enum evr_peer_next next)
 	evr_obj_work(&peer->obj);
 }
 
+static void set_scope(struct sockaddr_storage *addr, const struct sockaddr_storage *src)
+{
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)addr;
+
+	if (addr->ss_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr))
+		in6->sin6_scope_id = ((const struct sockaddr_in6 *)src)->sin6_scope_id;
+}
+
 /* From the endpoint's own address, so that it is the endpoint's device. */
 static int resolve(struct evrdma_peer *peer)
 {
 	struct sockaddr_storage src;
 	int ret = evr_dgram_source(peer->dgram, &src);
+
+	if (!ret && peer->is_sender)
+		set_scope(&peer->addr, &src);
 
 	peer->step = EVRDMA_STEP_ADDR;
 	if (!ret)
@@ -102,10 +123,20 @@ static int drop_id(struct evrdma_peer *peer)
 	return 0;
 }
 
+static int become_ready(struct evrdma_peer *peer)
+{
+	peer->state = EVR_PEER_READY;
+	event_del(&peer->deadline);
+	go_on(peer, EVR_PEER_DROP_ID);
+	tell(peer, EVRDMA_PEER_READY, NULL);
+	return 0;
+}
+
 static void peer_work(struct evr_obj *obj)
 {
 	static int (*const steps[])(struct evrdma_peer *) = {
 		[EVR_PEER_RESOLVE] = resolve,
+		[EVR_PEER_FOUND] = become_ready,
 		[EVR_PEER_CONNECT] = ask,
 		[EVR_PEER_DROP_ID] = drop_id,
 	};
@@ -137,10 +168,7 @@ static void on_established(struct evrdma_peer *peer, const struct rdma_ud_param 
 	keep_data(peer, param);
 	peer->dest.qp_num = param->qp_num;
 	peer->dest.qkey = param->qkey;
-	peer->state = EVR_PEER_READY;
-	event_del(&peer->deadline);
-	go_on(peer, EVR_PEER_DROP_ID);
-	tell(peer, EVRDMA_PEER_READY, NULL);
+	become_ready(peer);
 }
 
 static void on_refused(struct evrdma_peer *peer, const struct rdma_cm_event *event)
@@ -153,9 +181,26 @@ static void on_refused(struct evrdma_peer *peer, const struct rdma_cm_event *eve
 	fail(peer, &error);
 }
 
+/* The kernel has his hardware address, and is not slow any more. */
+static int on_sender(struct evrdma_peer *peer)
+{
+	int ret = -ENETDOWN;
+
+	if (peer->dgram->state == EVR_DGRAM_UP)
+		ret = evr_dgram_get_ah(peer->dgram, &peer->attr, &peer->dest.ah);
+	if (ret)
+		return ret;
+	become_ready(peer);
+	if (peer->hidden) {
+		evr_replies_submit(peer);
+		evr_obj_close(&peer->obj);
+	}
+	return 0;
+}
+
 static void on_address(struct evrdma_peer *peer)
 {
-	int ret = resolve_route(peer);
+	int ret = peer->is_sender ? on_sender(peer) : resolve_route(peer);
 
 	if (ret)
 		fail_errno(peer, -ret, peer->step);
@@ -223,7 +268,7 @@ bool evr_peer_is_ready(const struct evrdma_peer *peer)
 
 void evr_peer_end_with_dgram(struct evrdma_peer *peer)
 {
-	if (!peer->dgram->obj.closing)
+	if (!peer->hidden && !peer->dgram->obj.closing)
 		fail_errno(peer, ENETDOWN, EVRDMA_STEP_CONNECT);
 	evr_obj_close(&peer->obj);
 }
@@ -233,6 +278,8 @@ static int peer_end(struct evr_obj *obj)
 	struct evrdma_peer *peer = of_obj(obj);
 
 	event_del(&peer->deadline);
+	if (evr_replies_fail_one(peer))
+		return -EAGAIN;
 	evr_cmid_destroy(&peer->cmid);
 	return evr_dest_end(&peer->dest);
 }
@@ -289,6 +336,7 @@ static int init(struct evrdma_peer *peer, struct evrdma_dgram *dgram)
 	ret = evr_obj_init(&peer->obj, dgram->obj.base, &peer_class);
 	if (ret)
 		return ret;
+	TAILQ_INIT(&peer->replies);
 	peer->dgram = dgram;
 	peer->dest.owner = &peer->obj;
 	peer->cmid.owner = &peer->obj;
@@ -331,27 +379,84 @@ struct evrdma_peer *evrdma_peer_new(struct evrdma_dgram *dgram, const struct soc
 	return peer;
 }
 
+/* By IP, as the kernel looks for neighbours. */
+static int keep_sender(struct evrdma_peer *peer, const struct evrdma_recv *recv)
+{
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&peer->addr;
+	struct sockaddr_in in = { .sin_family = AF_INET };
+
+	peer->is_sender = true;
+	peer->timeout_ms = SENDER_TIMEOUT_MS;
+	peer->dest.qp_num = recv->src_qp;
+	peer->dest.qkey = peer->dgram->qkey;
+	if (evrdma_dgram_get_sender(peer->dgram, recv, &peer->addr))
+		return peer->dgram->is_infiniband ? 0 : -EINVAL;
+	if (in6->sin6_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr))
+		return 0;
+	memcpy(&in.sin_addr, in6->sin6_addr.s6_addr + 12, sizeof(in.sin_addr));
+	return evr_addr_copy(&peer->addr, (struct sockaddr *)&in);
+}
+
+static int init_sender(struct evrdma_peer *peer, struct evrdma_dgram *dgram,
+	const struct evrdma_recv *recv, const struct ibv_ah_attr *attr)
+{
+	int ret;
+
+	peer->dgram = dgram;
+	peer->attr = *attr;
+	ret = keep_sender(peer, recv);
+	if (!ret)
+		ret = evr_dgram_find_ah(dgram, attr, &peer->dest.ah);
+	if (ret && ret != -ENOENT)
+		return ret;
+	ret = init(peer, dgram);
+	if (ret) {
+		evr_ah_unref(peer->dest.ah);
+		return ret;
+	}
+	evr_base_add_timer(&peer->deadline, peer->timeout_ms);
+	go_on(peer, peer->dest.ah ? EVR_PEER_FOUND : EVR_PEER_RESOLVE);
+	return 0;
+}
+
+static int new_sender(struct evrdma_dgram *dgram, const struct evrdma_recv *recv,
+	const struct ibv_ah_attr *attr, struct evrdma_peer **made)
+{
+	struct evrdma_peer *peer = calloc(1, sizeof(*peer));
+	int ret = peer ? init_sender(peer, dgram, recv, attr) : -ENOMEM;
+
+	if (ret)
+		free(peer);
+	else
+		*made = peer;
+	return ret;
+}
+
+int evr_peer_ask(struct evrdma_dgram *dgram, const struct evrdma_recv *recv,
+	const struct ibv_ah_attr *attr, struct evrdma_peer **peer)
+{
+	int ret = new_sender(dgram, recv, attr, peer);
+
+	if (!ret)
+		(*peer)->hidden = true;
+	return ret;
+}
+
 struct evrdma_peer *evrdma_peer_new_sender(struct evrdma_dgram *dgram,
 	const struct evrdma_recv *recv, evrdma_peer_event_cb cb, void *arg)
 {
-	struct evrdma_peer *peer = calloc(1, sizeof(*peer));
-	struct evr_ah *ah = NULL;
-	int ret = peer ? evr_dgram_get_sender_ah(dgram, recv, &ah) : -ENOMEM;
+	struct evrdma_peer *peer;
+	struct ibv_ah_attr attr;
+	int ret = evr_dgram_sender_attr(dgram, recv, &attr);
 
 	if (!ret)
-		ret = init(peer, dgram);
+		ret = new_sender(dgram, recv, &attr, &peer);
 	if (ret) {
-		evr_ah_unref(ah);
-		free(peer);
 		errno = -ret;
 		return NULL;
 	}
 	peer->cb = cb;
 	peer->arg = arg;
-	peer->dest.ah = ah;
-	peer->dest.qp_num = recv->src_qp;
-	peer->dest.qkey = dgram->qkey;
-	peer->state = EVR_PEER_READY;
 	return peer;
 }
 

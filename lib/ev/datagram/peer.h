@@ -20,8 +20,10 @@
 
 #include <evrdma/peer.h>
 
-struct evr_send;
+struct evr_reply;
 struct evrdma_dgram;
+
+TAILQ_HEAD(evr_reply_list, evr_reply);
 
 enum { EVR_PEER_DATA_MAX = 180 };
 
@@ -34,6 +36,7 @@ enum evr_peer_state {
 /* The next step, made from the task queue. */
 enum evr_peer_next {
 	EVR_PEER_RESOLVE,
+	EVR_PEER_FOUND,
 	EVR_PEER_CONNECT,
 	EVR_PEER_DROP_ID,
 };
@@ -55,6 +58,17 @@ struct evrdma_peer {
 	unsigned char private_data[EVR_PEER_DATA_MAX];
 	uint8_t private_data_len;
 
+	/*
+	 * Who sent a datagram is known but for his hardware address. The kernel asks for it when an
+	 * id resolves his address, and the loop goes on meanwhile.
+	 */
+	bool is_sender;
+	struct ibv_ah_attr attr;
+	/* Of him the user knows nothing: what is to be sent to him when he is found. */
+	bool hidden;
+	struct evr_reply_list replies;
+	int err; /* why he was not; 0: nobody asks any more */
+
 	struct evr_dest dest;
 	unsigned char peer_data[255];
 	size_t peer_data_len;
@@ -63,6 +77,9 @@ struct evrdma_peer {
 TAILQ_HEAD(evr_peer_list, evrdma_peer);
 
 bool evr_peer_is_ready(const struct evrdma_peer *peer);
+/* A hidden one who is being asked for. 0 or -errno. */
+int evr_peer_ask(struct evrdma_dgram *dgram, const struct evrdma_recv *recv,
+	const struct ibv_ah_attr *attr, struct evrdma_peer **peer);
 /* The endpoint has no sends any more and waits for the peer to be gone. */
 void evr_peer_end_with_dgram(struct evrdma_peer *peer);
 

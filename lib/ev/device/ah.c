@@ -40,7 +40,7 @@ static bool same_grh(const struct ibv_global_route *a, const struct ibv_global_r
 	       a->traffic_class == b->traffic_class;
 }
 
-static bool same_attr(const struct ibv_ah_attr *a, const struct ibv_ah_attr *b)
+bool evr_ah_same_attr(const struct ibv_ah_attr *a, const struct ibv_ah_attr *b)
 {
 	return a->dlid == b->dlid && a->sl == b->sl && a->src_path_bits == b->src_path_bits &&
 	       a->static_rate == b->static_rate && a->port_num == b->port_num &&
@@ -132,17 +132,21 @@ static void keep(struct evr_ah *ah, struct evr_ah_cache *cache, int ms)
 	TAILQ_INSERT_HEAD(bucket_of(cache, &ah->attr), ah, link);
 }
 
+static void remember(struct evr_ah *ah, struct evr_ah_cache *cache)
+{
+	keep(ah, cache, EVR_AH_IN_VAIN_MS);
+	set_idle(ah);
+	shrink(cache);
+}
+
 static int give_up(struct evr_ah *ah, struct evr_ah_cache *cache)
 {
 	int ret = -ah->err;
 
-	if (!was_asked_in_vain(ah->err)) {
+	if (was_asked_in_vain(ah->err))
+		remember(ah, cache);
+	else
 		free(ah);
-		return ret;
-	}
-	keep(ah, cache, EVR_AH_IN_VAIN_MS);
-	set_idle(ah);
-	shrink(cache);
 	return ret;
 }
 
@@ -168,7 +172,7 @@ static struct evr_ah *find(struct evr_ah_cache *cache, const struct ibv_ah_attr 
 	struct evr_ah *ah;
 
 	TAILQ_FOREACH (ah, bucket_of(cache, attr), link)
-		if (same_attr(&ah->attr, attr))
+		if (evr_ah_same_attr(&ah->attr, attr))
 			break;
 	if (!ah || evr_clock_now_us() < ah->end_us)
 		return ah;
@@ -176,17 +180,37 @@ static struct evr_ah *find(struct evr_ah_cache *cache, const struct ibv_ah_attr 
 	return NULL;
 }
 
-int evr_ah_get(struct evr_ah_cache *cache, struct ibv_pd *pd, const struct ibv_ah_attr *attr,
-	struct evr_ah **found)
+int evr_ah_find(
+	struct evr_ah_cache *cache, const struct ibv_ah_attr *attr, struct evr_ah **found)
 {
 	struct evr_ah *ah = find(cache, attr);
 
-	if (!ah)
-		return make(cache, pd, attr, found);
-	if (ah->err)
-		return -ah->err;
+	if (!ah || ah->err)
+		return ah ? -ah->err : -ENOENT;
 	*found = evr_ah_ref(ah);
 	return 0;
+}
+
+int evr_ah_get(struct evr_ah_cache *cache, struct ibv_pd *pd, const struct ibv_ah_attr *attr,
+	struct evr_ah **found)
+{
+	int ret = evr_ah_find(cache, attr, found);
+
+	return ret == -ENOENT ? make(cache, pd, attr, found) : ret;
+}
+
+void evr_ah_note_in_vain(struct evr_ah_cache *cache, const struct ibv_ah_attr *attr, int err)
+{
+	struct evr_ah *ah;
+
+	if (!was_asked_in_vain(err) || find(cache, attr))
+		return;
+	ah = calloc(1, sizeof(*ah));
+	if (!ah)
+		return;
+	ah->attr = *attr;
+	ah->err = err;
+	remember(ah, cache);
 }
 
 struct evr_ah *evr_ah_ref(struct evr_ah *ah)

@@ -62,6 +62,12 @@ void evr_ah_cache_clear(struct evr_ah_cache *cache);
 /* The hardware addresses may be others now. */
 void evr_ah_cache_retire_all(struct evr_ah_cache *cache);
 
+bool evr_ah_same_attr(const struct ibv_ah_attr *a, const struct ibv_ah_attr *b);
+/* One that is known, with a reference. -ENOENT, or why the last one who asked for it got none. */
+int evr_ah_find(
+	struct evr_ah_cache *cache, const struct ibv_ah_attr *attr, struct evr_ah **ah);
+/* If the kernel has asked in vain, for a while nobody asks for it again. */
+void evr_ah_note_in_vain(struct evr_ah_cache *cache, const struct ibv_ah_attr *attr, int err);
 /*
  * Finds or makes one, with a reference. Slow when it is made: off InfiniBand the kernel may ask for
  * the neighbour's address. 0 or -errno.

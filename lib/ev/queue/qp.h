@@ -124,6 +124,7 @@ struct evr_qp {
 	uint32_t send_head;
 	uint32_t send_posted;
 	uint32_t send_tail;
+	uint32_t sends_coming; /* room is kept for them */
 	uint8_t initiator_depth; /* reads and atomics under way at once, as agreed on */
 	bool want_writable;
 	bool sends_held; /* taken, but not posted before evr_qp_release_sends() */
@@ -204,6 +205,13 @@ int evr_qp_submit_inline(
 void evr_qp_hold_sends(struct evr_qp *qp);
 void evr_qp_release_sends(struct evr_qp *qp);
 uint32_t evr_qp_send_space(const struct evr_qp *qp);
+/*
+ * Keeps room for a send that comes later: 0 or -EAGAIN, as a submit. Given back just before that,
+ * or when it does not come, and then others may want to know.
+ */
+int evr_qp_reserve_send(struct evr_qp *qp);
+void evr_qp_unreserve_send(struct evr_qp *qp);
+void evr_qp_tell_writable(struct evr_qp *qp);
 bool evr_qp_has_sent_all(const struct evr_qp *qp);
 /* 0, or -EAGAIN. */
 int evr_qp_submit_recv(struct evr_qp *qp, struct evrdma_buf *buf);

@@ -45,12 +45,12 @@ void evr_sends_fini(struct evr_qp *qp)
 
 uint32_t evr_qp_send_space(const struct evr_qp *qp)
 {
-	return qp->capacity - (qp->send_head - qp->send_tail);
+	return qp->capacity - (qp->send_head - qp->send_tail) - qp->sends_coming;
 }
 
 bool evr_qp_has_sent_all(const struct evr_qp *qp)
 {
-	return qp->send_head == qp->send_tail;
+	return qp->send_head == qp->send_tail && !qp->sends_coming;
 }
 
 static struct evr_send *send_at(struct evr_qp *qp, uint32_t position)
@@ -90,14 +90,33 @@ static int check_opcode(const struct evr_qp *qp, enum ibv_wr_opcode opcode)
 	}
 }
 
+static int check_space(struct evr_qp *qp)
+{
+	if (evr_qp_send_space(qp))
+		return 0;
+	qp->want_writable = true;
+	EVR_QP_COUNT(qp, eagains, 1);
+	return -EAGAIN;
+}
+
 static int check(struct evr_qp *qp, const struct evr_send *send)
 {
-	if (!evr_qp_send_space(qp)) {
-		qp->want_writable = true;
-		EVR_QP_COUNT(qp, eagains, 1);
-		return -EAGAIN;
-	}
-	return check_opcode(qp, send->opcode);
+	int ret = check_space(qp);
+
+	return ret ? ret : check_opcode(qp, send->opcode);
+}
+
+int evr_qp_reserve_send(struct evr_qp *qp)
+{
+	int ret = check_space(qp);
+
+	qp->sends_coming += !ret;
+	return ret;
+}
+
+void evr_qp_unreserve_send(struct evr_qp *qp)
+{
+	qp->sends_coming--;
 }
 
 /* A device may read into fewer than it sends from; 0 is one that does not say. */
@@ -347,7 +366,7 @@ bool evr_sends_cancel(struct evr_qp *qp)
 	return qp->send_tail != qp->send_head;
 }
 
-static void tell_writable(struct evr_qp *qp)
+void evr_qp_tell_writable(struct evr_qp *qp)
 {
 	if (!qp->want_writable || evr_qp_send_space(qp) < qp->config.low_water)
 		return;
@@ -395,7 +414,7 @@ void evr_sends_tell(struct evr_qp *qp)
 		evr_base_queue_tell(qp->base, &qp->tell);
 	if (postable(qp))
 		evr_base_queue_post(qp->base, &qp->post);
-	tell_writable(qp);
+	evr_qp_tell_writable(qp);
 }
 
 void evr_sends_complete(struct evr_qp *qp, uint32_t index, const struct ibv_wc *wc)
