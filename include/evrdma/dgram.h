@@ -127,9 +127,9 @@ int evrdma_dgram_send_to(struct evrdma_dgram *dgram, struct evrdma_peer *peer,
 /*
  * The same to whoever sent a datagram, from the callback that brings it. How to reach him is kept
  * for 30 seconds. Off InfiniBand, the first reply waits until the kernel knows his hardware
- * address, and the loop goes on meanwhile; if he has none, as a forged address, cb is told after some
- * seconds, with step EVRDMA_STEP_ADDR, and further replies fail at once for 10 seconds. Sends to
- * others may come before it.
+ * address, and the loop goes on meanwhile; if he has none, as a forged address, cb is told after
+ * some seconds, with step EVRDMA_STEP_ADDR, and further replies fail at once for 10 seconds. Sends
+ * to others may come before it.
  * Returns as above; -EINVAL when recv is no datagram; -EBUSY when replies that wait for an address
  * fill half of send_depth and send_queue; -ETIMEDOUT, -EHOSTUNREACH, -ENETUNREACH: he was asked
  * for in vain; what verbs report. Since 0.1.

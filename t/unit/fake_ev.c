@@ -137,7 +137,7 @@ static void give_up(evutil_socket_t fd, short what, void *arg)
 		finish(w);
 }
 
-/* Ends when the base is closed; at the latest, far beyond every time-out in it, on its own clock. */
+/* Ends when the base is closed; at the latest, far beyond every time-out in it. */
 static void run(struct world *w)
 {
 	const struct timeval patience = { .tv_usec = 200000 };
