@@ -159,7 +159,9 @@ int evrdma_dgram_accept(struct evrdma_dgram *dgram, struct evrdma_request *reque
 
 /*
  * Closes: its groups are left and closed first, and its peers, each with its CLOSED event, then the
- * endpoint. Legal in every callback; a second call changes nothing. NULL is fine. Since 0.1.
+ * endpoint. Until then come the callbacks of sends, datagrams that the device has already, and
+ * nothing else: neither JOINED nor READY of who was still waited for, nor an ERROR. Legal in every
+ * callback; a second call changes nothing. NULL is fine. Since 0.1.
  */
 void evrdma_dgram_close(struct evrdma_dgram *dgram);
 

@@ -5,6 +5,12 @@
 
 enum { SLACK_US = 60000, US_PER_MS = 1000 };
 
+/* From here on nobody on it is told of more than the end. */
+static bool is_closing(const struct endpoint *e)
+{
+	return e->thing.state == DGRAM_CLOSING;
+}
+
 /* --- groups ---------------------------------------------------------------------------------- */
 
 static void on_group_event(struct evrdma_mcast *group, enum evrdma_mcast_event event,
@@ -22,17 +28,19 @@ static void on_group_event(struct evrdma_mcast *group, enum evrdma_mcast_event e
 	MUST(!error == (event != EVRDMA_MCAST_ERROR), "group %u: a wrong error", number);
 	switch (event) {
 	case EVRDMA_MCAST_JOINED:
-		MUST(m->thing.state == GROUP_JOINING, "group %u is joined again", number);
+		MUST(m->thing.state == GROUP_JOINING && m->endpoint->thing.state == DGRAM_READY,
+			"group %u is joined again, or after its endpoint", number);
 		m->thing.state = GROUP_MEMBER;
 		break;
 	case EVRDMA_MCAST_ERROR:
-		MUST(!m->ended && m->thing.state != GROUP_CLOSING, "group %u ends twice", number);
+		MUST(!m->ended && m->thing.state != GROUP_CLOSING && !is_closing(m->endpoint),
+			"group %u ends twice, or is told after the close", number);
 		m->ended = true;
 		m->thing.state = GROUP_ENDED;
 		break;
 	case EVRDMA_MCAST_CLOSED:
 		MUST(m->thing.state == GROUP_CLOSING || m->endpoint->ended ||
-				m->endpoint->thing.state == DGRAM_CLOSING,
+				is_closing(m->endpoint),
 			"group %u is closed, and nobody asked", number);
 		break;
 	}
@@ -130,17 +138,19 @@ static void on_friend_event(struct evrdma_peer *peer, enum evrdma_peer_event eve
 	MUST(!error == (event != EVRDMA_PEER_ERROR), "peer %u: a wrong error", number);
 	switch (event) {
 	case EVRDMA_PEER_READY:
-		MUST(f->thing.state == PEER_FINDING, "peer %u is ready again", number);
+		MUST(f->thing.state == PEER_FINDING && f->endpoint->thing.state == DGRAM_READY,
+			"peer %u is ready again, or after its endpoint", number);
 		f->thing.state = PEER_READY;
 		break;
 	case EVRDMA_PEER_ERROR:
-		MUST(!f->ended && f->thing.state != PEER_CLOSING, "peer %u ends twice", number);
+		MUST(!f->ended && f->thing.state != PEER_CLOSING && !is_closing(f->endpoint),
+			"peer %u ends twice, or is told after the close", number);
 		f->ended = true;
 		f->thing.state = PEER_ENDED;
 		break;
 	case EVRDMA_PEER_CLOSED:
 		MUST(f->thing.state == PEER_CLOSING || f->endpoint->ended ||
-				f->endpoint->thing.state == DGRAM_CLOSING,
+				is_closing(f->endpoint),
 			"peer %u is closed, and nobody asked", number);
 		break;
 	}

@@ -39,12 +39,25 @@ static void tell(struct evrdma_dgram *dgram, enum evrdma_dgram_event event,
 		dgram->event_cb(dgram, event, error, dgram->arg);
 }
 
+/* Whom it sends to ends at once, so that nothing is heard of them but that. */
+static void end_members(struct evrdma_dgram *dgram)
+{
+	struct evrdma_mcast *group;
+	struct evrdma_peer *peer;
+
+	TAILQ_FOREACH (group, &dgram->groups, link)
+		evr_mcast_end_with_dgram(group);
+	TAILQ_FOREACH (peer, &dgram->peers, link)
+		evr_peer_end_with_dgram(peer);
+}
+
 static void fail(struct evrdma_dgram *dgram, const struct evrdma_error *error)
 {
 	if (dgram->state == EVR_DGRAM_DOWN)
 		return;
 	evr_obj_end(&dgram->obj);
 	tell(dgram, EVRDMA_DGRAM_ERROR, error);
+	end_members(dgram);
 }
 
 static void fail_errno(struct evrdma_dgram *dgram, int err, enum evrdma_step step)
@@ -305,15 +318,8 @@ static int end_qp(struct evrdma_dgram *dgram)
 	return -EAGAIN;
 }
 
-static int end_members(struct evrdma_dgram *dgram)
+static int end_wait(struct evrdma_dgram *dgram)
 {
-	struct evrdma_mcast *group;
-	struct evrdma_peer *peer;
-
-	TAILQ_FOREACH (group, &dgram->groups, link)
-		evr_mcast_end_with_dgram(group);
-	TAILQ_FOREACH (peer, &dgram->peers, link)
-		evr_peer_end_with_dgram(peer);
 	if (!TAILQ_EMPTY(&dgram->groups) || !TAILQ_EMPTY(&dgram->peers))
 		return -EINPROGRESS;
 	dgram->end = EVR_DGRAM_END_ID;
@@ -335,7 +341,7 @@ static int dgram_end(struct evr_obj *obj)
 		[EVR_DGRAM_END_DRAIN] = end_drain,
 		[EVR_DGRAM_END_LEAVE] = end_leave,
 		[EVR_DGRAM_END_QP] = end_qp,
-		[EVR_DGRAM_END_MEMBERS] = end_members,
+		[EVR_DGRAM_END_MEMBERS] = end_wait,
 		[EVR_DGRAM_END_ID] = end_id,
 	};
 	struct evrdma_dgram *dgram = evr_container_of(obj, struct evrdma_dgram, obj);
@@ -345,7 +351,11 @@ static int dgram_end(struct evr_obj *obj)
 
 static void dgram_down(struct evr_obj *obj)
 {
-	evr_container_of(obj, struct evrdma_dgram, obj)->state = EVR_DGRAM_DOWN;
+	struct evrdma_dgram *dgram = evr_container_of(obj, struct evrdma_dgram, obj);
+
+	dgram->state = EVR_DGRAM_DOWN;
+	if (obj->closing)
+		end_members(dgram);
 }
 
 static bool dgram_shutdown(struct evr_obj *obj)

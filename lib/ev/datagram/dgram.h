@@ -4,8 +4,8 @@
  *   NEW --open()--> SETUP --device found, QP made--> UP
  *    any of them --failed, closed--> DOWN
  *
- * In DOWN the object is ending (obj.h): the QP is flushed, the groups are left, the QP is
- * destroyed, the memberships and the peers are closed, the id is destroyed.
+ * In DOWN the object is ending (obj.h): the memberships and the peers end with it, the QP is
+ * flushed, the groups are left, the QP is destroyed, and when all of them are gone, the id.
  */
 #ifndef EVR_EV_DGRAM_H
 #define EVR_EV_DGRAM_H

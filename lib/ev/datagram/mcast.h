@@ -51,7 +51,7 @@ void evr_mcast_on_event(struct evrdma_dgram *dgram, const struct rdma_cm_event *
 bool evr_mcast_is_member(const struct evrdma_mcast *group);
 /* Asks the CM to leave, if it was asked to join. */
 void evr_mcast_leave(struct evrdma_mcast *group);
-/* The endpoint has no sends any more and waits for the group to be gone. */
+/* The endpoint ends, by a failure unless it is closed, and waits for the group to be gone. */
 void evr_mcast_end_with_dgram(struct evrdma_mcast *group);
 
 #endif

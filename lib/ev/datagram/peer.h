@@ -80,7 +80,7 @@ bool evr_peer_is_ready(const struct evrdma_peer *peer);
 /* A hidden one who is being asked for. 0 or -errno. */
 int evr_peer_ask(struct evrdma_dgram *dgram, const struct evrdma_recv *recv,
 	const struct ibv_ah_attr *attr, struct evrdma_peer **peer);
-/* The endpoint has no sends any more and waits for the peer to be gone. */
+/* The endpoint ends, by a failure unless it is closed, and waits for the peer to be gone. */
 void evr_peer_end_with_dgram(struct evrdma_peer *peer);
 
 #endif
