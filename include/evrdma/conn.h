@@ -188,7 +188,7 @@ int evrdma_conn_connect(
  * family is AF_UNSPEC, AF_INET or AF_INET6; port is in host order. The addresses are tried in turn
  * until one connects, each for attempt_timeout_ms; the last one's error is reported. A name that is
  * an address asks nobody.
- * Returns as above, and -ENOMEM. Since 0.1.
+ * Returns as above, -EINVAL without evdns or host, and -ENOMEM. Since 0.1.
  */
 int evrdma_conn_connect_hostname(struct evrdma_conn *conn, struct evdns_base *evdns, int family,
 	const char *host, uint16_t port);
@@ -237,7 +237,7 @@ int evrdma_conn_disable(struct evrdma_conn *conn);
  * is ready before the peer can send. Its result comes to recv_cb, exactly once; also when it cannot
  * be registered, which before the connection is there ends that.
  * Returns 0; -EAGAIN when recv_depth buffers are posted, or filled and not told yet; -EINVAL with a
- * recv_pool or srq; -ENOTCONN when the connection has ended. Since 0.1.
+ * recv_pool or srq, or without a buffer; -ENOTCONN when the connection has ended. Since 0.1.
  */
 int evrdma_conn_recv(struct evrdma_conn *conn, struct evrdma_buf *buf);
 
@@ -246,7 +246,8 @@ int evrdma_conn_recv(struct evrdma_conn *conn, struct evrdma_buf *buf);
  * device together, at its end. On iWARP, whose accepting side must not speak first (RFC 5044), the
  * first sends of an accepted connection wait for the peer's first message, 100 ms at most.
  * Returns 0; -EAGAIN when send_depth sends are under way and send_queue wait (WRITABLE follows);
- * -ENOTCONN before CONNECTED and after the end; -EMSGSIZE when len is more than the buffer.
+ * -ENOTCONN before CONNECTED and after the end; -EMSGSIZE when len is more than the buffer; -EINVAL
+ * without one.
  * Since 0.1.
  */
 int evrdma_conn_send(struct evrdma_conn *conn, struct evrdma_buf *buf, size_t len,
@@ -264,7 +265,8 @@ typedef void (*evrdma_conn_work_cb)(
  * out in that order too, but that what follows a read may overtake it (EVRDMA_WORK_OPT_FENCE). cb
  * may be NULL. What the peer's memory does not allow ends the connection, with EACCES.
  * Returns as evrdma_conn_send() does, and -EINVAL (what the operation does not take, more segments
- * than send_segs or, of a read, than the device reads into, one that is not inside its buffer),
+ * than send_segs or, of a read, than the device reads into, one that is not inside its buffer,
+ * inline_len without inline_data),
  * -EMSGSIZE (more than inline_bytes),
  * -EOPNOTSUPP (the device has no such work; or a read or an atomic, and none was agreed on with the
  * peer: evrdma_conn_get_initiator_depth()), -ENOMEM (memory could not be registered), -EDQUOT (nor
@@ -276,8 +278,9 @@ int evrdma_conn_submit(struct evrdma_conn *conn, const struct evrdma_work *work,
 /*
  * Fills in what the peer of this connection needs to reach the buffer, to be sent to it: whoever of
  * the same domain has the key may do there what the buffer's flags say, until the buffer is freed.
- * Returns 0; -EACCES for a buffer without such flags; -ENOTCONN before there is a device (before
- * CONNECTED at the latest) and after the end; -ENOMEM; -EDQUOT. Since 0.1.
+ * Returns 0; -EINVAL without a buffer or remote; -EACCES for a buffer without such flags; -ENOTCONN
+ * before there is a device (before CONNECTED at the latest) and after the end; -ENOMEM; -EDQUOT.
+ * Since 0.1.
  */
 int evrdma_conn_expose(
 	struct evrdma_conn *conn, struct evrdma_buf *buf, struct evrdma_remote *remote);
@@ -298,7 +301,8 @@ uint32_t evrdma_conn_send_space(const struct evrdma_conn *conn);
  * waited for, then the peer is told. DISCONNECTED follows when it has answered, or ERROR with
  * ETIMEDOUT when all that takes longer than drain_timeout_ms: at EVRDMA_STEP_DELIVER while a send
  * is not done, at EVRDMA_STEP_DISCONNECT when only the answer is missing. To end it at once, close.
- * Returns 0, or -ENOTCONN. Since 0.1.
+ * Returns 0, again while it goes on, which a second call does not change; -ENOTCONN before
+ * CONNECTED and after the end. Since 0.1.
  */
 int evrdma_conn_disconnect(struct evrdma_conn *conn);
 
@@ -348,8 +352,9 @@ const char *evrdma_addr_text(const struct sockaddr *addr, char *text, size_t siz
 
 /*
  * What the peer sent along with its accept, its connect, or its reject: NULL and 0 when there was
- * nothing. It may be padded with zeroes, so a message must carry its own length. Lives as long as
- * the object. Since 0.1.
+ * nothing. The CM hands out a field of its transport, padded with zeroes: off iWARP 56 bytes with a
+ * connect, 196 with an accept, 148 with a reject; so a message must carry its own length. len may
+ * be NULL. Lives as long as the object. Since 0.1.
  */
 const void *evrdma_conn_get_private_data(const struct evrdma_conn *conn, size_t *len);
 

@@ -112,8 +112,8 @@ uint32_t evrdma_dgram_get_qp_num(const struct evrdma_dgram *dgram);
  * Sends the first len bytes of buf to a group that was joined on this endpoint, with imm (host
  * order) when that is not NULL. cb may be NULL.
  * Returns 0; -EAGAIN when send_depth sends are under way and send_queue wait (WRITABLE follows);
- * -EMSGSIZE when len is more than the MTU or the buffer; -ENOTCONN before the group's JOINED and
- * after its end; -EXDEV for a group of another endpoint. Since 0.1.
+ * -EINVAL without a buffer; -EMSGSIZE when len is more than the MTU or the buffer; -ENOTCONN before
+ * the group's JOINED and after its end; -EXDEV for a group of another endpoint. Since 0.1.
  */
 int evrdma_dgram_send(struct evrdma_dgram *dgram, struct evrdma_mcast *group,
 	struct evrdma_buf *buf, size_t len, const uint32_t *imm, evrdma_dgram_send_cb cb,

@@ -47,7 +47,7 @@ struct evrdma_error {
  * Writes one line about the error, without a newline, into buf of size bytes, and returns buf. It
  * names the limit or the permission of this process that is the likely cause, when there is one: of
  * locked memory, of open files, on the devices; or what can be done about it. The text is cut to
- * fit. Any thread. Since 0.1.
+ * fit. NULL is "no error". Any thread. Since 0.1.
  */
 const char *evrdma_error_text(const struct evrdma_error *error, char *buf, size_t size);
 

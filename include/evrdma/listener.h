@@ -115,8 +115,8 @@ struct rdma_cm_id *evrdma_listener_get_cm_id(const struct evrdma_listener *liste
 void evrdma_listener_close(struct evrdma_listener *listener);
 
 /*
- * What the peer sent along, NULL and 0 for nothing. It may be padded with zeroes. Lives as long as
- * the request. Since 0.1.
+ * What the peer sent along, NULL and 0 for nothing. It may be padded with zeroes, off iWARP to 56
+ * bytes, for datagrams to 180. len may be NULL. Lives as long as the request. Since 0.1.
  */
 const void *evrdma_request_get_private_data(const struct evrdma_request *request, size_t *len);
 
@@ -131,7 +131,8 @@ struct evrdma_base *evrdma_request_get_base(const struct evrdma_request *request
 
 /*
  * Rejects, with up to 148 bytes of private data, and frees the request. A peer that has gone
- * meanwhile is no error. Returns 0, or -EINVAL (then it is still pending) for too much data.
+ * meanwhile is no error. Returns 0, or -EINVAL (then it is still pending) for too much data, or a
+ * length without data.
  * Since 0.1.
  */
 int evrdma_request_reject(struct evrdma_request *request, const void *data, size_t len);
@@ -145,8 +146,8 @@ typedef void (*evrdma_request_cb)(struct evrdma_request *request, void *arg);
  * makes sure that it is not freed during the call. Costs one system call. request_timeout_ms begins
  * anew; max_connections goes on to count it, the pending limits and the listener's domain and srq
  * are no longer for it.
- * Returns 0, -EPIPE (the other base is being closed), -ETIMEDOUT (it is late), -ENOMEM, or the
- * kernel's error; then the request is where it was. Since 0.1.
+ * Returns 0, -EINVAL (no cb), -EPIPE (the other base is being closed), -ETIMEDOUT (it is late),
+ * -ENOMEM, or the kernel's error; then the request is where it was. Since 0.1.
  */
 int evrdma_request_move(struct evrdma_request *request, struct evrdma_base *base,
 	evrdma_request_cb cb, void *arg);

@@ -77,7 +77,7 @@ uint32_t evrdma_peer_get_qkey(const struct evrdma_peer *peer);
 
 /*
  * What the service sent along, with its yes or its no: NULL and 0 for nothing. It may be padded
- * with zeroes. Lives as long as the peer. Since 0.1.
+ * with zeroes. len may be NULL. Lives as long as the peer. Since 0.1.
  */
 const void *evrdma_peer_get_private_data(const struct evrdma_peer *peer, size_t *len);
 

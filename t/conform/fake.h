@@ -19,6 +19,7 @@ TCase *device_case(void);
 TCase *infiniband_case(void);
 TCase *reply_case(void);
 TCase *machine_case(void);
+TCase *missing_case(void);
 TCase *report_case(void);
 TCase *posted_case(void);
 TCase *silence_case(void);

@@ -51,6 +51,7 @@ EVR_CONFORM_FAKE_SOURCES = $(EVR_CONFORM_SOURCES) \
 	t/conform/fake_infiniband.c \
 	t/conform/fake_machine.c \
 	t/conform/fake_memory.c \
+	t/conform/fake_missing.c \
 	t/conform/fake_posted.c \
 	t/conform/fake_reply.c \
 	t/conform/fake_report.c \

@@ -674,6 +674,8 @@ START_TEST(work_that_makes_no_sense_is_refused)
 			.seg_count = 1,
 			.inline_data = "a",
 			.inline_len = 1 },
+		{ .op = EVRDMA_OP_SEND, .inline_len = 1 },
+		{ .op = EVRDMA_OP_WRITE, .segs = &seg, .seg_count = 1, .inline_len = 1 },
 		{ .op = EVRDMA_OP_READ, .inline_data = "a", .inline_len = 1 },
 		{ .op = EVRDMA_OP_READ,
 			.flags = EVRDMA_WORK_OPT_IMM,

@@ -673,7 +673,7 @@ void evrdma_conn_setcb(struct evrdma_conn *conn, evrdma_conn_recv_cb recv_cb,
 
 int evrdma_conn_recv(struct evrdma_conn *conn, struct evrdma_buf *buf)
 {
-	if (conn->options.recv_pool || conn->options.srq)
+	if (!buf || conn->options.recv_pool || conn->options.srq)
 		return -EINVAL;
 	if (conn->state == EVR_CONN_DOWN || conn->obj.closing)
 		return -ENOTCONN;
@@ -688,6 +688,8 @@ int evrdma_conn_send(struct evrdma_conn *conn, struct evrdma_buf *buf, size_t le
 		.opcode = IBV_WR_SEND, .kind = SEND_CB, .cb = (void (*)(void))cb, .arg = arg
 	};
 
+	if (!buf)
+		return -EINVAL;
 	if (conn->state != EVR_CONN_UP || conn->disconnecting)
 		return -ENOTCONN;
 	if (len > evrdma_buf_size(buf))
@@ -728,8 +730,11 @@ int evr_conn_probe(struct evrdma_conn *conn)
 int evrdma_conn_expose(
 	struct evrdma_conn *conn, struct evrdma_buf *buf, struct evrdma_remote *remote)
 {
-	int ret = conn->qp.pd ? evr_buf_rkey(buf, conn->qp.pd, &remote->key) : -ENOTCONN;
+	int ret;
 
+	if (!buf || !remote)
+		return -EINVAL;
+	ret = conn->qp.pd ? evr_buf_rkey(buf, conn->qp.pd, &remote->key) : -ENOTCONN;
 	if (!ret)
 		remote->addr = (uintptr_t)evrdma_buf_data(buf);
 	return ret;
@@ -800,6 +805,7 @@ unsigned evrdma_conn_get_initiator_depth(const struct evrdma_conn *conn)
 
 const void *evrdma_conn_get_private_data(const struct evrdma_conn *conn, size_t *len)
 {
-	*len = conn->peer_data_len;
+	if (len)
+		*len = conn->peer_data_len;
 	return conn->peer_data_len ? conn->peer_data : NULL;
 }

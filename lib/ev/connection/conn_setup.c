@@ -519,7 +519,7 @@ static void on_looked_up(int result, struct evutil_addrinfo *addresses, void *ar
 int evrdma_conn_connect_hostname(struct evrdma_conn *conn, struct evdns_base *evdns, int family,
 	const char *host, uint16_t port)
 {
-	int ret = begin(conn);
+	int ret = evdns && host ? begin(conn) : -EINVAL;
 
 	if (ret)
 		return ret;

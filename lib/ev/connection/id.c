@@ -387,7 +387,7 @@ int evrdma_id_reject(struct evrdma_id *id, const void *data, size_t len)
 {
 	int ret = usable(id);
 
-	if (!ret && (len > UINT8_MAX || !has_device(id) || id->cmid.asked))
+	if (!ret && (len > UINT8_MAX || (len && !data) || !has_device(id) || id->cmid.asked))
 		ret = -EINVAL;
 	return ret ? ret : result(rdma_reject(id->cmid.cm, data, (uint8_t)len));
 }

@@ -226,7 +226,7 @@ static void reject(struct evrdma_request *request, const void *data, size_t len)
 
 int evrdma_request_reject(struct evrdma_request *request, const void *data, size_t len)
 {
-	if (len > MAX_REJECT_DATA)
+	if (len > MAX_REJECT_DATA || (len && !data))
 		return -EINVAL;
 	if (request->pending)
 		reject(request, data, len);
@@ -278,7 +278,7 @@ static int depart(struct evrdma_request *request, struct evrdma_base *base)
 int evrdma_request_move(struct evrdma_request *request, struct evrdma_base *base,
 	evrdma_request_cb cb, void *arg)
 {
-	int ret = evr_request_check(request);
+	int ret = cb ? evr_request_check(request) : -EINVAL;
 
 	if (ret)
 		return ret;
@@ -297,7 +297,8 @@ int evrdma_request_move(struct evrdma_request *request, struct evrdma_base *base
 
 const void *evrdma_request_get_private_data(const struct evrdma_request *request, size_t *len)
 {
-	*len = request->private_data_len;
+	if (len)
+		*len = request->private_data_len;
 	return request->private_data_len ? request->private_data : NULL;
 }
 

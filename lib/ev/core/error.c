@@ -163,8 +163,13 @@ static const char *detail(const struct evrdma_error *error, char *buf, size_t si
 const char *evrdma_error_text(const struct evrdma_error *error, char *buf, size_t size)
 {
 	char more[96];
-	const char *why = detail(error, more, sizeof(more));
+	const char *why;
 
+	if (!error) {
+		snprintf(buf, size, "no error");
+		return buf;
+	}
+	why = detail(error, more, sizeof(more));
 	snprintf(buf, size, "%s: %s%s%s%s", evrdma_step_text(error->step), reason(error),
 		why ? " (" : "", why ? why : "", why ? ")" : "");
 	return buf;

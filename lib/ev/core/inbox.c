@@ -139,9 +139,12 @@ static void run_call(struct evrdma_base *base, struct evr_inbox_item *item)
 
 int evrdma_base_run_in_loop(struct evrdma_base *base, evrdma_base_cb cb, void *arg)
 {
-	struct call *call = malloc(sizeof(*call));
+	struct call *call;
 	int ret;
 
+	if (!cb)
+		return -EINVAL;
+	call = malloc(sizeof(*call));
 	if (!call)
 		return -ENOMEM;
 	*call = (struct call){ .item.deliver = run_call, .cb = cb, .arg = arg };

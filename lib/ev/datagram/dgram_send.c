@@ -149,6 +149,8 @@ int evr_dgram_sender_attr(const struct evrdma_dgram *dgram, const struct evrdma_
 
 static int check_send(const struct evrdma_dgram *dgram, const struct evrdma_seg *seg)
 {
+	if (!seg->buf)
+		return -EINVAL;
 	if (dgram->obj.draining)
 		return -ENOTCONN;
 	if (seg->len > dgram->mtu || seg->len > evrdma_buf_size(seg->buf))

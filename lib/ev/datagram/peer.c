@@ -478,6 +478,7 @@ uint32_t evrdma_peer_get_qkey(const struct evrdma_peer *peer)
 
 const void *evrdma_peer_get_private_data(const struct evrdma_peer *peer, size_t *len)
 {
-	*len = peer->peer_data_len;
+	if (len)
+		*len = peer->peer_data_len;
 	return peer->peer_data_len ? peer->peer_data : NULL;
 }

@@ -41,7 +41,9 @@ static bool is_valid(const struct evrdma_work *work)
 		return false;
 	if (!sends_data(work) && (work->inline_data || work->flags & EVRDMA_WORK_OPT_IMM))
 		return false;
-	if (work->inline_data ? work->seg_count : work->seg_count && !work->segs)
+	if (work->inline_data ? work->seg_count : work->inline_len)
+		return false;
+	if (work->seg_count && !work->segs)
 		return false;
 	if (!is_atomic(work))
 		return true;
@@ -63,7 +65,7 @@ bool evr_work_fetches(enum ibv_wr_opcode opcode)
 
 int evr_work_to_send(const struct evrdma_work *work, struct evr_send *send)
 {
-	if (!is_valid(work))
+	if (!work || !is_valid(work))
 		return -EINVAL;
 	send->opcode = opcode_of(work);
 	send->flags = work->flags & EVRDMA_WORK_OPT_FENCE ? IBV_SEND_FENCE : 0;
