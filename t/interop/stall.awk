@@ -13,6 +13,7 @@ FNR == 1 { page = NR == 1 }
 page && /^\.S[hs] / { listing = /Calls that may sleep/ }
 page && listing && /^\.It [^E].* Ta / {
 	sub(/^\.It /, "")
+	gsub(/"/, "")
 	split($0, cell, / Ta /)
 	listed[cell[1]] = cell[3]
 }

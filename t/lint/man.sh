@@ -18,6 +18,34 @@ else
 	skip "mandoc finds nothing to warn of" "mandoc is not installed"
 fi
 
+# wide COMMAND...: the lines that a page has beyond the 80th column of a terminal.
+wide() {
+	"$@" 2>/dev/null | sed "s/$(printf '\033')\\[[0-9;]*m//g" | col -bx | awk 'length > 80' | sed "s|^|$page: |" >>"$findings"
+}
+
+if have mandoc && have col; then
+	for page in $own_pages; do wide mandoc -T ascii -O width=80 "$page"; done
+	verdict "no page is wider than a terminal, by mandoc"
+else
+	skip "no page is wider than a terminal, by mandoc" "mandoc or col is not installed"
+fi
+if have groff && have col && groff -mdoc -T ascii /dev/null >/dev/null 2>&1; then
+	for page in $own_pages; do wide groff -T ascii -mdoc -rLL=80n "$page"; done
+	verdict "no page is wider than a terminal, by groff"
+else
+	skip "no page is wider than a terminal, by groff" "groff or col is not installed"
+fi
+
+# The mdoc of old has nine arguments in a line, and loses what is beyond.
+awk '/^\.[A-Z][a-z]/ {
+	line = $0
+	sub(/^\.[A-Z][a-z] */, "", line)
+	gsub(/"[^"]*"/, "x", line)
+	if (split(line, words, " ") > 9)
+		print FILENAME ":" FNR ": " $0
+}' man/evrdma*.[37] | grep -E ':\.(It|Fn|Fa|Xr|Pq) .* Ta ' >>"$findings"
+verdict "no row of a table has more than nine arguments"
+
 # differ A B WORDS_A WORDS_B: what only one of two files has.
 differ() {
 	sort -u "$1" >"$scratch/one"
