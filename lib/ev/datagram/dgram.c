@@ -48,7 +48,8 @@ static void end_members(struct evrdma_dgram *dgram)
 	TAILQ_FOREACH (group, &dgram->groups, link)
 		evr_mcast_end_with_dgram(group);
 	TAILQ_FOREACH (peer, &dgram->peers, link)
-		evr_peer_end_with_dgram(peer);
+		if (!peer->hidden)
+			evr_peer_end_with_dgram(peer);
 }
 
 static void fail(struct evrdma_dgram *dgram, const struct evrdma_error *error)
@@ -318,8 +319,13 @@ static int end_qp(struct evrdma_dgram *dgram)
 	return -EAGAIN;
 }
 
+/* Replies that wait for their receivers end after what was sent before them. */
 static int end_wait(struct evrdma_dgram *dgram)
 {
+	struct evrdma_peer *peer;
+
+	TAILQ_FOREACH (peer, &dgram->peers, link)
+		evr_peer_end_with_dgram(peer);
 	if (!TAILQ_EMPTY(&dgram->groups) || !TAILQ_EMPTY(&dgram->peers))
 		return -EINPROGRESS;
 	dgram->end = EVR_DGRAM_END_ID;
