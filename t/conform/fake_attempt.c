@@ -24,6 +24,7 @@ static struct world *world_of_turns(void)
 
 	evrdma_base_options_init(&options);
 	options.cq_budget = 1;
+	options.turn_budget_us = 0;
 	world_replace_base(w, &options);
 	w->options.attempt_timeout_ms = TURN_MS;
 	world_listen(w);
@@ -102,6 +103,24 @@ START_TEST(close_ends_an_attempt_whose_turn_is_over)
 	world_connect_to_each(w, ips, 2, port_of(w));
 	world_run_until(w, tries_the_silent_one, PATIENCE_MS);
 	fake_release(FAKE_REP);
+	evrdma_conn_close(w->client->conn);
+	world_run_until(w, world_none_live, PATIENCE_MS);
+	world_free(w);
+}
+END_TEST
+
+/* The end of the second is made in a later turn, and all its time is over before that. */
+START_TEST(a_connect_that_was_closed_has_no_more_turns)
+{
+	const char *const ips[] = { silent_ip(), silent_ip() };
+	struct world *w = world_of_turns();
+	struct side *first = world_side_new(w, true);
+
+	w->options.connect_timeout_ms = TURN_MS / 2;
+	world_connect_to_each(w, ips, 2, port_of(w));
+	world_run_until(w, tries_the_silent_one, PATIENCE_MS);
+	usleep(2 * TURN_MS * 1000);
+	evrdma_conn_close(first->conn);
 	evrdma_conn_close(w->client->conn);
 	world_run_until(w, world_none_live, PATIENCE_MS);
 	world_free(w);
@@ -238,6 +257,7 @@ TCase *attempt_case(void)
 	tcase_add_test(tc, a_silent_first_address_leaves_time_for_the_next);
 	tcase_add_test(tc, the_deadline_ends_a_connect_to_silent_addresses);
 	tcase_add_test(tc, close_ends_an_attempt_whose_turn_is_over);
+	tcase_add_test(tc, a_connect_that_was_closed_has_no_more_turns);
 	tcase_add_test(tc, a_slow_address_has_another_turn_after_a_silent_one);
 	return tc;
 }

@@ -417,7 +417,7 @@ static bool must_settle(const struct evrdma_conn *conn)
 
 static int end_start(struct evrdma_conn *conn)
 {
-	evr_conn_stop_setup(conn);
+	evr_conn_cancel_lookup(conn);
 	evr_conn_stop_alive(conn);
 	if (conn->cmid.unanswered)
 		return -EINPROGRESS;
@@ -494,6 +494,7 @@ static void conn_down(struct evr_obj *obj)
 	struct evrdma_conn *conn = evr_container_of(obj, struct evrdma_conn, obj);
 
 	conn->state = EVR_CONN_DOWN;
+	evr_conn_stop_timers(conn);
 	evr_qp_stop_catching_up(&conn->qp);
 	if (conn->peer_left)
 		evr_obj_set_kind(obj, EVR_TASK_ANSWER);

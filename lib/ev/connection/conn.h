@@ -122,7 +122,9 @@ extern const struct evr_cmid_ops evr_conn_cmid_ops;
 
 /* conn_setup.c */
 void evr_conn_work(struct evr_obj *obj);
-void evr_conn_stop_setup(struct evrdma_conn *conn);
+/* At once when it is down: they act on what is being set up. */
+void evr_conn_stop_timers(struct evrdma_conn *conn);
+void evr_conn_cancel_lookup(struct evrdma_conn *conn);
 void evr_conn_setup_failed(struct evrdma_conn *conn, const struct evrdma_error *error);
 void evr_conn_on_attempt_timer(evutil_socket_t fd, short what, void *arg);
 /* Whether what the peer says can still make the connection. */

@@ -20,11 +20,15 @@ static void go_on(struct evrdma_conn *conn, enum evr_conn_next next)
 	evr_obj_work(&conn->obj);
 }
 
-void evr_conn_stop_setup(struct evrdma_conn *conn)
+void evr_conn_stop_timers(struct evrdma_conn *conn)
 {
 	event_del(&conn->deadline);
 	event_del(&conn->attempt_timer);
 	event_del(&conn->hold_timer);
+}
+
+void evr_conn_cancel_lookup(struct evrdma_conn *conn)
+{
 	evr_lookup_cancel(conn->lookup);
 	conn->lookup = NULL;
 }
