@@ -7,10 +7,14 @@
 #include "conform/world.h"
 
 #include <errno.h>
+#include <event2/event.h>
 #include <rdma/rdma_cma.h>
 #include <string.h>
 
 enum { ENTRIES = 64, PAIRS = 3, SHARED = 4, ROUNDS = 12, PATIENCE_MS = 10000 };
+
+/* Until all of so many are up. */
+enum { CONNECTS = 6, PASSES = 60 };
 
 static void keep_open(
 	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
@@ -395,6 +399,36 @@ START_TEST(a_close_does_not_wait_for_the_work_of_a_device_that_is_gone)
 }
 END_TEST
 
+static void count_removals(struct evrdma_base *base, enum evrdma_device_event event,
+	const char *device, int port_num, void *arg)
+{
+	*(unsigned *)arg += event == EVRDMA_DEVICE_REMOVED;
+}
+
+/* Some connections have heard of it, and others open the device once more before they do. */
+START_TEST(whenever_a_device_is_removed_that_is_told_once)
+{
+	struct evrdma_base_options options;
+	struct world *w = world_new();
+	unsigned removals = 0;
+	int i;
+
+	evrdma_base_options_init(&options);
+	options.turn_budget_us = 0;
+	world_replace_base(w, &options);
+	evrdma_base_set_device_cb(w->base, count_removals, &removals);
+	world_listen(w);
+	for (i = 0; i < CONNECTS; i++)
+		world_connect(w);
+	for (i = 0; i < _i; i++)
+		event_base_loop(w->loop, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+	place.remove_device();
+	world_run_until(w, none_live, PATIENCE_MS);
+	ck_assert_uint_le(removals, 1);
+	world_free(w);
+}
+END_TEST
+
 TCase *device_case(void)
 {
 	TCase *tc = tcase_create("device");
@@ -406,9 +440,12 @@ TCase *device_case(void)
 	tcase_add_test(tc, a_base_uses_the_completion_vector_that_it_is_given);
 	tcase_add_test(tc, inline_data_has_the_room_that_was_asked_for_or_the_connection_says_no);
 	tcase_add_test(tc, an_idle_connection_is_asked_and_goes_on_after_messages);
-	if (fake_place_kind != FAKE_IWARP)
+	if (fake_place_kind != FAKE_IWARP) {
 		tcase_add_test(
 			tc, the_reason_in_a_completion_is_told_though_an_event_came_first);
+		tcase_add_loop_test(
+			tc, whenever_a_device_is_removed_that_is_told_once, 0, PASSES);
+	}
 	tcase_add_test(tc, a_close_does_not_wait_for_the_work_of_a_device_that_is_gone);
 	tcase_add_test(tc, no_answer_leaves_before_the_buffer_of_its_question_is_posted);
 	tcase_add_test(tc, a_queue_that_is_used_up_at_once_is_counted_once);
