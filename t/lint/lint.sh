@@ -60,5 +60,14 @@ sources() {
 	done | sort
 }
 
+# uncalled OBJECT...: the functions of libevrdma that none of these object files calls.
+uncalled() {
+	nm -D --defined-only "$top_builddir/.libs/libevrdma.so" |
+		awk '{ sub(/@.*/, "", $3); if ($3 ~ /^evrdma_/) print $3 }' | sort -u >"$scratch/exported"
+	nm -u "$@" 2>/dev/null | awk '$2 ~ /^evrdma_/ { print $2 }' | sort -u >"$scratch/called"
+	comm -23 "$scratch/exported" "$scratch/called"
+	[ -s "$scratch/exported" ] && [ -s "$scratch/called" ] || echo "nothing of what was found"
+}
+
 mkdir -p "$scratch/out"
 : >"$findings"

@@ -11,7 +11,7 @@ EVR_LINTS = \
 	t/lint/tools_cli.sh \
 	t/lint/tree.sh
 if !SYSTEM_RDMACM
-EVR_LINTS += t/lint/cm_abi.sh t/lint/sweep.sh
+EVR_LINTS += t/lint/cm_abi.sh t/lint/schedule.sh t/lint/sweep.sh
 endif
 TESTS += $(EVR_LINTS)
 EXTRA_DIST += $(EVR_LINTS) \

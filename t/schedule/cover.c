@@ -17,13 +17,48 @@ struct names {
 static const struct names names[KINDS] = {
 	[BASE] = {
 		"base",
-		{ "open", "closing" },
+		{ "open", "leaving", "closing" },
 		{
 			[BASE_NEW_OBJECT] = "new object",
 			[BASE_RUN_IN_LOOP] = "run in loop",
+			[BASE_GET] = "get",
+			[BASE_HAND_IN] = "hand in",
+			[BASE_SHUTDOWN] = "shutdown",
 			[BASE_CLOSE] = "close",
 			[BASE_RAN_IN_LOOP] = "RAN IN LOOP",
+			[BASE_DEVICE_EVENT] = "DEVICE EVENT",
 			[BASE_CLOSED] = "CLOSED",
+		},
+	},
+	[POOL] = {
+		"pool",
+		{ "there" },
+		{
+			[POOL_GET] = "get",
+			[POOL_TRIM] = "trim",
+			[POOL_FREE] = "free",
+			[POOL_STARVED] = "STARVED",
+		},
+	},
+	[SRQ] = {
+		"SRQ",
+		{ "there" },
+		{
+			[SRQ_SET_LIMIT] = "set limit",
+			[SRQ_FREE] = "free",
+			[SRQ_LIMIT] = "LIMIT",
+		},
+	},
+	[FOREIGN] = {
+		"foreign id",
+		{ "there" },
+		{
+			[FOREIGN_RESOLVE] = "resolve",
+			[FOREIGN_LISTEN] = "listen",
+			[FOREIGN_ADOPT] = "adopt",
+			[FOREIGN_DESTROY] = "destroy",
+			[FOREIGN_EVENT] = "EVENT",
+			[FOREIGN_PULLED] = "PULLED",
 		},
 	},
 	[LISTENER] = {
@@ -151,6 +186,7 @@ static const struct names names[KINDS] = {
 			[ID_LEAVE] = "leave",
 			[ID_DISCONNECT] = "disconnect",
 			[ID_MIGRATE] = "migrate",
+			[ID_ADOPT_AGAIN] = "adopt again",
 			[ID_CLOSE] = "close",
 			[ID_DONE] = "DONE",
 			[ID_FAILED] = "FAILED",

@@ -5,10 +5,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum kind { BASE, LISTENER, REQUEST, CONN, DGRAM, GROUP, PEER, ID, KINDS };
+/* A foreign id is one that was made with rdma_create_id(), and nobody has adopted. */
+enum kind { BASE, POOL, SRQ, LISTENER, REQUEST, CONN, DGRAM, GROUP, PEER, ID, FOREIGN, KINDS };
 
 /* What the user of an object can tell of its state. */
-enum base_state { BASE_OPEN, BASE_CLOSING };
+enum base_state { BASE_OPEN, BASE_LEAVING, BASE_CLOSING };
+enum thing_state { THING_THERE }; /* pools, SRQs, foreign ids */
 enum listener_state { LISTENER_ENABLED, LISTENER_DISABLED, LISTENER_ENDED, LISTENER_CLOSING };
 enum request_state { REQUEST_OFFERED, REQUEST_KEPT, REQUEST_MOVING, REQUEST_MOVED };
 enum conn_state {
@@ -29,10 +31,25 @@ enum id_state { ID_OPEN, ID_BUSY, ID_CLOSING };
 enum base_mark {
 	BASE_NEW_OBJECT,
 	BASE_RUN_IN_LOOP,
+	BASE_GET,
+	BASE_HAND_IN,
+	BASE_SHUTDOWN,
 	BASE_CLOSE,
 	BASE_RAN_IN_LOOP,
+	BASE_DEVICE_EVENT,
 	BASE_CLOSED,
 	BASE_MARKS
+};
+enum pool_mark { POOL_GET, POOL_TRIM, POOL_FREE, POOL_STARVED, POOL_MARKS };
+enum srq_mark { SRQ_SET_LIMIT, SRQ_FREE, SRQ_LIMIT, SRQ_MARKS };
+enum foreign_mark {
+	FOREIGN_RESOLVE,
+	FOREIGN_LISTEN,
+	FOREIGN_ADOPT,
+	FOREIGN_DESTROY,
+	FOREIGN_EVENT,
+	FOREIGN_PULLED,
+	FOREIGN_MARKS
 };
 enum listener_mark {
 	LISTENER_ENABLE,
@@ -138,6 +155,7 @@ enum id_mark {
 	ID_LEAVE,
 	ID_DISCONNECT,
 	ID_MIGRATE,
+	ID_ADOPT_AGAIN,
 	ID_CLOSE,
 	ID_DONE,
 	ID_FAILED,

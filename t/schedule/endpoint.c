@@ -126,11 +126,11 @@ static void choose_options(struct endpoint *e, struct home *home)
 	if (random_once_in(r, 4))
 		o->join_timeout_ms = (int)RANDOM_OF(r, ms);
 	o->recv_depth = 1 + random_below(r, 6);
-	e->receiving = home->srq && random_once_in(r, 3) ? BY_SRQ : BY_POOL;
+	e->receiving = home->shared && random_once_in(r, 3) ? BY_SRQ : BY_POOL;
 	if (e->receiving == BY_SRQ)
-		o->srq = home->srq;
+		o->srq = home_srq(home);
 	else
-		o->recv_pool = home->pool;
+		o->recv_pool = home->store->pool;
 	if (random_once_in(r, 3))
 		o->domain = home->domain;
 }
@@ -223,6 +223,12 @@ struct ticket *endpoint_make_datagram(struct endpoint *e)
 	return ticket;
 }
 
+bool endpoint_can_send(const struct endpoint *e)
+{
+	return e->thing.state == DGRAM_READY &&
+		e->thing.world->homes[e->thing.home]->thing.state == BASE_OPEN;
+}
+
 /* can: whether the state of all who take part allows it. */
 void endpoint_submitted(struct endpoint *e, struct ticket *ticket, bool can, int ret)
 {
@@ -237,6 +243,7 @@ void endpoint_submitted(struct endpoint *e, struct ticket *ticket, bool can, int
 		MUST(ret < 0, "dgram %u takes what it cannot send", e->thing.number);
 	e->want_writable |= ret == -EAGAIN;
 	e->under_way += !ret;
+	e->taken += !ret;
 	if (!ret)
 		return;
 	INSIDE(ticket->thing->world, evrdma_buf_unref(ticket->buf));
@@ -254,7 +261,7 @@ static void reply(struct endpoint *e, const struct evrdma_recv *recv)
 	ret = evrdma_dgram_reply(e->dgram, recv, ticket->buf, ticket->len,
 		ticket->with_imm ? &ticket->serial : NULL, endpoint_sent, ticket);
 	thing_returned(&e->thing, DGRAM_REPLY, ret);
-	endpoint_submitted(e, ticket, e->thing.state == DGRAM_READY, ret);
+	endpoint_submitted(e, ticket, endpoint_can_send(e), ret);
 }
 
 /* --- actions --------------------------------------------------------------------------------- */
@@ -336,6 +343,7 @@ static void accept_dgram(struct world *w)
 static void get_dgram(struct world *w)
 {
 	struct endpoint *e = thing_pick(w, DGRAM, ANY_STATE);
+	struct evrdma_traffic_stats stats;
 
 	if (!e)
 		return;
@@ -344,6 +352,9 @@ static void get_dgram(struct world *w)
 		"dgram %u is ready and has no MTU", e->thing.number);
 	evrdma_dgram_get_qp_num(e->dgram);
 	evrdma_dgram_get_cm_id(e->dgram);
+	evrdma_dgram_get_stats(e->dgram, &stats);
+	MUST(stats.sends == e->taken, "dgram %u: %u sends were taken, %llu counted",
+		e->thing.number, e->taken, (unsigned long long)stats.sends);
 	thing_returned(&e->thing, DGRAM_GET, 0);
 }
 

@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
+#include <rdma/rdma_cma.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLOSE_LIMIT_US = 3000000 };
+enum { CLOSE_LIMIT_US = 3000000, SLACK_US = 60000 };
 
 /* --- buffers --------------------------------------------------------------------------------- */
 
@@ -24,7 +26,7 @@ struct evrdma_buf *world_reference(struct world *w, size_t size, unsigned flags,
 
 	*data = calloc(1, size);
 	INSIDE(w, buf = evrdma_buf_new_reference(*data, size, flags, on_cleanup, w));
-	MUST(buf, "no buffer of the user's memory: %d", errno);
+	MUST(buf && evrdma_buf_size(buf) == size, "no buffer of the user's memory: %d", errno);
 	w->references++;
 	return buf;
 }
@@ -37,7 +39,7 @@ struct evrdma_buf *world_buf(struct world *w, unsigned number)
 
 	if (home->thing.state != BASE_OPEN || home->given_up || random_once_in(&w->random, 8))
 		return world_reference(w, BUF_SIZE, 0, &data);
-	INSIDE(w, buf = evrdma_pool_get(home->pool));
+	INSIDE(w, buf = evrdma_pool_get(home->store->pool));
 	MUST(buf || errno == ENOBUFS || world_excuses(w, -errno), "no buffer: %d", errno);
 	MUST(!buf || !evrdma_buf_get_user(buf), "a new buffer is somebody's already");
 	return buf;
@@ -62,81 +64,87 @@ void world_release_one(struct world *w)
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-static struct evrdma_base *new_base(struct world *w)
+static void choose_options(struct home *home, struct evrdma_base_options *options)
 {
 	static const unsigned idle_ms[] = { 0, 1, 1000 }, cq_budgets[] = { 1, 3, 256 },
 			      cq_entries[] = { 1, 24, 4096 };
-	struct evrdma_base_options options;
+	struct random *r = &home->thing.world->random;
 
-	evrdma_base_options_init(&options);
-	options.cq_budget = RANDOM_OF(&w->random, cq_budgets);
-	options.cq_entries = RANDOM_OF(&w->random, cq_entries);
-	options.device_idle_ms = RANDOM_OF(&w->random, idle_ms);
-	return evrdma_base_new(w->loop, &options);
+	evrdma_base_options_init(options);
+	options->cq_budget = RANDOM_OF(r, cq_budgets);
+	options->cq_entries = RANDOM_OF(r, cq_entries);
+	options->device_idle_ms = RANDOM_OF(r, idle_ms);
+	if (random_once_in(r, 8))
+		options->device_poll_ms = 500;
+	if (random_once_in(r, 12)) {
+		options->max_pinned_bytes = 4096u * (1 + random_below(r, 12));
+		home->thing.world->troubled = true;
+	}
+	if (home->thing.world->hands_in)
+		options->flags |= EVRDMA_BASE_OPT_NO_ASYNC_EVENTS;
 }
 
-static void on_log(enum evrdma_log_level level, const char *text, void *arg)
-{
-	MUST(!strstr(text, "written to after"), "a buffer was %s", text);
-}
-
-/* Whoever writes to a buffer that is free is found, the device too. */
-static struct evrdma_pool *new_pool(struct home *home)
-{
-	struct evrdma_pool_options options;
-
-	evrdma_set_log_cb(on_log, NULL);
-	evrdma_pool_options_init(&options);
-	options.max_bufs = home->pool_bufs;
-	options.flags = EVRDMA_POOL_OPT_POISON;
-	return evrdma_pool_new_with_options(home->base, BUF_SIZE, &options);
-}
-
-static void make_srq(struct home *home)
+static struct evrdma_base *new_base(struct home *home)
 {
 	struct world *w = home->thing.world;
+	struct evrdma_base_options options;
 
-	if (!w->has_srqs)
-		return;
-	INSIDE(w, home->srq = evrdma_srq_new(
-			  home->base, home->pool, 1 + random_below(&w->random, 6)));
+	choose_options(home, &options);
+	if (!w->profile.ids || random_once_in(&w->random, 3))
+		return evrdma_base_new(w->loop, &options);
+	home->channel = rdma_create_event_channel();
+	MUST(home->channel, "no event channel: %d", errno);
+	return evrdma_base_new_with_channel(w->loop, home->channel, &options);
 }
 
-/* Whoever still uses it keeps it. Completions of all the others may wait. */
-static void give_up_srq(struct home *home)
+/* A device goes once each time that it is pulled, and the ports have news when they are asked. */
+static void on_device(struct evrdma_base *base, enum evrdma_device_event event, const char *device,
+	int port_num, void *arg)
 {
-	INSIDE(home->thing.world, evrdma_srq_free(home->srq));
-	home->srq = NULL;
-}
+	struct home *home = arg;
+	struct world *w = home->thing.world;
+	bool whole = event == EVRDMA_DEVICE_ARRIVED || event == EVRDMA_DEVICE_REMOVED ||
+		event == EVRDMA_DEVICE_FATAL;
 
-static void make_domain(struct home *home)
-{
-	INSIDE(home->thing.world, home->domain = evrdma_domain_new(home->base));
-}
-
-static void give_up_domain(struct home *home)
-{
-	INSIDE(home->thing.world, evrdma_domain_free(home->domain));
-	home->domain = NULL;
+	thing_event(&home->thing, BASE_DEVICE_EVENT);
+	trace(w, "  %s: event %d, port %d", device, event, port_num);
+	MUST(base == home->base && *device && !port_num == whole,
+		"base %u is told of port %d of device %s", home->thing.number, port_num, device);
+	home->removals += event == EVRDMA_DEVICE_REMOVED;
+	MUST(home->removals <= w->pulls, "base %u: %u devices were removed, %u are told",
+		home->thing.number, w->pulls, home->removals);
+	MUST(whole || w->profile.async || !machine.exact, "base %u: there are no news of a port",
+		home->thing.number);
+	world_act(w);
 }
 
 struct home *home_new(struct world *w)
 {
-	static const unsigned pool_bufs[] = { 6, 20, 64 };
 	struct home *home = thing_new(w, BASE, w->home_count, sizeof(*home));
 
-	INSIDE(w, home->base = new_base(w));
+	INSIDE(w, home->base = new_base(home));
 	MUST(home->base, "no base: %d", errno);
-	home->pool_bufs = RANDOM_OF(&w->random, pool_bufs);
-	INSIDE(w, home->pool = new_pool(home));
-	MUST(home->pool, "no pool: %d", errno);
+	INSIDE(w, evrdma_base_set_device_cb(home->base, on_device, home));
+	if (home->channel)
+		INSIDE(w, evrdma_base_set_event_cb(home->base, foreign_on_event, home));
+	home->store = store_new(home);
 	if (random_once_in(&w->random, 2))
-		make_srq(home);
+		home->shared = shared_new(home);
 	if (random_once_in(&w->random, 3))
-		make_domain(home);
-	trace(w, "base %u: %u buffers%s%s", home->thing.number, home->pool_bufs,
-		home->srq ? ", SRQ" : "", home->domain ? ", domain" : "");
+		INSIDE(w, home->domain = evrdma_domain_new(home->base));
+	trace(w, "base %u:%s%s%s", home->thing.number, home->channel ? " channel" : "",
+		home->shared ? " SRQ" : "", home->domain ? " domain" : "");
 	return home;
+}
+
+/* It was the base's to use, and is as it was before. */
+void home_free_channel(struct home *home)
+{
+	if (!home->channel)
+		return;
+	MUST(!(fcntl(home->channel->fd, F_GETFL) & O_NONBLOCK),
+		"base %u left its channel changed", home->thing.number);
+	rdma_destroy_event_channel(home->channel);
 }
 
 struct home *world_home(struct world *w)
@@ -157,7 +165,7 @@ bool home_has_room(struct home *home, enum kind kind)
 
 void home_refused(struct home *home, int err)
 {
-	bool closing = home->thing.state == BASE_CLOSING && err == EPIPE;
+	bool closing = home->thing.state != BASE_OPEN && err == EPIPE;
 
 	MUST(closing || world_excuses(home->thing.world, -err), "base %u refuses an object: %d",
 		home->thing.number, err);
@@ -168,8 +176,20 @@ static void give_up(struct home *home)
 	if (home->given_up)
 		return;
 	home->given_up = true;
-	give_up_srq(home);
-	give_up_domain(home);
+	shared_give_up(home);
+	INSIDE(home->thing.world, evrdma_domain_free(home->domain));
+	home->domain = NULL;
+}
+
+/* Pools and SRQs go with the base; what is the user's stays. */
+static void outlived(struct home *home, struct thing *thing)
+{
+	if (thing->kind == POOL || thing->kind == SRQ)
+		thing_gone(thing);
+	else
+		MUST(thing->kind == BASE || thing->kind == REQUEST || thing->kind == FOREIGN,
+			"base %u is closed, %s %u on it is not", home->thing.number,
+			cover_kind_name(thing->kind), thing->number);
 }
 
 static void on_closed(struct evrdma_base *base, void *arg)
@@ -183,10 +203,8 @@ static void on_closed(struct evrdma_base *base, void *arg)
 	MUST(!home->calls_pending, "base %u: calls were not made before it was closed",
 		home->thing.number);
 	FOR_EACH_THING(w, thing, i)
-	MUST(thing->kind == BASE || thing->kind == REQUEST || thing->gone ||
-			thing->home != home->thing.home,
-		"base %u is closed, %s %u on it is not", home->thing.number,
-		cover_kind_name(thing->kind), thing->number);
+	if (thing->home == home->thing.home && !thing->gone)
+		outlived(home, thing);
 	thing_gone(&home->thing);
 }
 
@@ -236,19 +254,12 @@ static bool is_on(const struct thing *thing, unsigned home)
 	return thing->home == home || was_moved_to(thing, home);
 }
 
-void home_close(struct home *home)
+static void now_closing(struct home *home)
 {
 	struct world *w = home->thing.world;
 	struct thing *thing;
 	unsigned i;
 
-	if (home->thing.gone)
-		return;
-	thing_call(&home->thing, BASE_CLOSE);
-	evrdma_base_close(home->base, on_closed, home);
-	thing_returned(&home->thing, BASE_CLOSE, 0);
-	if (home->thing.state == BASE_CLOSING)
-		return;
 	home->thing.state = BASE_CLOSING;
 	home->since_us = clock_now_us();
 	FOR_EACH_THING(w, thing, i)
@@ -256,9 +267,25 @@ void home_close(struct home *home)
 		mark_closing(thing);
 }
 
+void home_close(struct home *home)
+{
+	if (home->thing.gone)
+		return;
+	thing_call(&home->thing, BASE_CLOSE);
+	evrdma_base_close(home->base, on_closed, home);
+	thing_returned(&home->thing, BASE_CLOSE, 0);
+	if (home->thing.state != BASE_CLOSING)
+		now_closing(home);
+}
+
 void home_check_idle(struct home *home, bool for_ever)
 {
+	uint64_t us = clock_now_us() - home->since_us;
+
 	MUST(!home->calls_pending, "base %u: a call into the loop is not made", home->thing.number);
+	if (home->thing.state == BASE_LEAVING)
+		MUST(!for_ever && us < home->shutdown_ms * 1000u + SLACK_US,
+			"base %u: it is shut down, and nobody closes it", home->thing.number);
 	if (home->thing.state != BASE_CLOSING)
 		return;
 	MUST(!for_ever && clock_now_us() - home->since_us < CLOSE_LIMIT_US,
@@ -303,17 +330,17 @@ void home_check_balance(struct home *home)
 		return;
 	check_counts(home);
 	give_up(home);
-	while (n < 64 && (bufs[n] = evrdma_pool_get(home->pool)))
+	while (n < 64 && (bufs[n] = evrdma_pool_get(home->store->pool)))
 		n++;
-	MUST(n == home->pool_bufs, "base %u: of %u buffers %u are left", home->thing.number,
-		home->pool_bufs, n);
+	MUST(n == home->store->bufs, "base %u: of %u buffers %u are left", home->thing.number,
+		home->store->bufs, n);
 	while (n)
 		INSIDE(home->thing.world, evrdma_buf_unref(bufs[--n]));
 	if (random_once_in(&home->thing.world->random, 2))
-		INSIDE(home->thing.world, evrdma_pool_free(home->pool));
+		store_give_up(home);
 }
 
-/* --- actions --------------------------------------------------------------------------------- */
+/* --- the orderly end ------------------------------------------------------------------------- */
 
 static void on_ran(struct evrdma_base *base, void *arg)
 {
@@ -325,6 +352,147 @@ static void on_ran(struct evrdma_base *base, void *arg)
 	home->calls_pending--;
 	world_act(home->thing.world);
 }
+
+static void on_witness(struct evrdma_id *id, const struct rdma_cm_event *event, void *arg)
+{
+	struct home *home = arg;
+
+	if (!event)
+		home->witness = NULL;
+}
+
+static bool has_witness(const struct home *home)
+{
+	return home->witness && evrdma_id_get_cm_id(home->witness);
+}
+
+/* What the calls say of what is closed, and of nothing else: they change nothing. */
+static bool says_closing(struct thing *thing)
+{
+	struct sockaddr_in sin;
+	int ret = 0;
+
+	world_address(&sin, thing->world->ip, 9);
+	thing->world->in_call = true;
+	if (thing->kind == CONN)
+		ret = evrdma_conn_connect(
+			((struct side *)thing)->conn, NULL, (struct sockaddr *)&sin);
+	else if (thing->kind == DGRAM)
+		ret = evrdma_dgram_open(
+			((struct endpoint *)thing)->dgram, (struct sockaddr *)&sin, NULL);
+	else if (!evrdma_id_get_cm_id(((struct plain *)thing)->id))
+		ret = -EPIPE;
+	thing->world->in_call = false;
+	return ret == -EPIPE;
+}
+
+static bool is_of_shutdown(const struct thing *thing)
+{
+	struct home *const *homes = thing->world->homes;
+	unsigned events_home = thing->home;
+
+	if (thing->kind == CONN)
+		events_home = ((const struct side *)thing)->events_home;
+	else if (thing->kind == ID)
+		events_home = ((const struct plain *)thing)->events_home;
+	else if (thing->kind != DGRAM)
+		return false;
+	return homes[thing->home]->was_shut_down || homes[events_home]->was_shut_down;
+}
+
+static void sync_thing(struct thing *thing)
+{
+	bool fresh = (thing->kind == CONN && thing->state == CONN_NEW) ||
+		(thing->kind == DGRAM && thing->state == DGRAM_NEW);
+
+	if (!thing->gone && !fresh && is_of_shutdown(thing) && says_closing(thing))
+		mark_closing(thing);
+}
+
+void world_sync(struct world *w)
+{
+	bool any = false;
+	struct thing *thing;
+	unsigned i;
+
+	for (i = 0; i < w->home_count; i++) {
+		any |= w->homes[i]->was_shut_down;
+		if (w->homes[i]->thing.state == BASE_LEAVING && !has_witness(w->homes[i]))
+			now_closing(w->homes[i]);
+	}
+	FOR_EACH_THING(w, thing, i)
+	if (any)
+		sync_thing(thing);
+}
+
+/* Those who talk come to an end, and the others are closed. */
+static void leave(struct thing *thing)
+{
+	switch (thing->kind) {
+	case CONN:
+		if (thing->state == CONN_UP) {
+			thing->state = CONN_LEAVING;
+			((struct side *)thing)->since_us = clock_now_us();
+		} else if (thing->state < CONN_UP) {
+			mark_closing(thing);
+		}
+		break;
+	case DGRAM:
+		if (thing->state < DGRAM_READY)
+			mark_closing(thing);
+		break;
+	case LISTENER:
+	case REQUEST:
+		mark_closing(thing);
+		break;
+	default:
+		break;
+	}
+}
+
+static void now_leaving(struct home *home)
+{
+	struct thing *thing;
+	unsigned i;
+
+	home->thing.state = BASE_LEAVING;
+	home->was_shut_down = true;
+	home->since_us = clock_now_us();
+	FOR_EACH_THING(home->thing.world, thing, i)
+	if (!thing->gone && is_on(thing, home->thing.home))
+		leave(thing);
+	world_sync(home->thing.world);
+}
+
+static void shut_down(struct world *w)
+{
+	static const int timeouts_ms[] = { -1, 0, 1, 20, 1000 };
+	struct home *home = thing_pick(w, BASE, ANY_STATE);
+	int timeout_ms = RANDOM_OF(&w->random, timeouts_ms), want = 0, ret;
+
+	if (!home || !w->profile.closes_bases)
+		return;
+	if (home->thing.state != BASE_OPEN)
+		want = -EALREADY;
+	if (timeout_ms < 0)
+		want = -EINVAL;
+	if (!want)
+		INSIDE(w, home->witness = evrdma_id_new(
+				  home->base, RDMA_PS_TCP, on_witness, home));
+	if (!want && !home->witness)
+		return;
+	thing_call(&home->thing, BASE_SHUTDOWN);
+	ret = evrdma_base_shutdown(home->base, timeout_ms, on_closed, home);
+	thing_returned(&home->thing, BASE_SHUTDOWN, ret);
+	MUST(ret == want, "base %u: shutdown gives %d in place of %d", home->thing.number, ret,
+		want);
+	if (ret)
+		return;
+	home->shutdown_ms = timeout_ms;
+	now_leaving(home);
+}
+
+/* --- actions --------------------------------------------------------------------------------- */
 
 static void run_in_loop(struct world *w)
 {
@@ -339,6 +507,59 @@ static void run_in_loop(struct world *w)
 	MUST(ret == (home->thing.state == BASE_CLOSING ? -EPIPE : 0),
 		"base %u: a call into the loop gives %d", home->thing.number, ret);
 	home->calls_pending += !ret;
+}
+
+static void on_line(const char *text, void *arg)
+{
+	MUST(*text && !strchr(text, '\n'), "base %u tells no line: %s",
+		((struct home *)arg)->thing.number, text);
+}
+
+static void get_base(struct world *w)
+{
+	struct home *home = thing_pick(w, BASE, ANY_STATE);
+	struct rdma_event_channel *channel;
+	struct evrdma_traffic_stats s;
+
+	if (!home)
+		return;
+	thing_call(&home->thing, BASE_GET);
+	channel = evrdma_base_get_channel(home->base);
+	MUST(channel && (!home->channel || channel == home->channel) &&
+			evrdma_base_get_event_base(home->base) == w->loop,
+		"base %u is on another loop or channel", home->thing.number);
+	evrdma_base_get_traffic_stats(home->base, &s);
+	MUST(s.work_done + s.work_failed + s.work_cancelled <=
+			s.sends + s.writes + s.reads + s.atomics,
+		"base %u: more work is over than was taken", home->thing.number);
+	evrdma_base_dump(home->base, on_line, home);
+	thing_returned(&home->thing, BASE_GET, 0);
+}
+
+/* As if the device had said so to the user, who reads what it says. */
+static void hand_in(struct world *w)
+{
+	static const enum ibv_event_type types[] = { IBV_EVENT_PORT_ERR, IBV_EVENT_PORT_ACTIVE,
+		IBV_EVENT_GID_CHANGE, IBV_EVENT_DEVICE_FATAL, IBV_EVENT_QP_FATAL };
+	struct side *side = thing_pick(w, CONN, ANY_STATE);
+	struct rdma_cm_id *cm = side ? evrdma_conn_get_cm_id(side->conn) : NULL;
+	struct ibv_async_event event = { .event_type = RANDOM_OF(&w->random, types) };
+	struct home *home = side ? w->homes[side->thing.home] : NULL;
+	int ret;
+
+	if (!w->hands_in || w->pulled || !cm || !cm->verbs)
+		return;
+	if (event.event_type == IBV_EVENT_QP_FATAL)
+		event.element.qp = cm->qp;
+	else
+		event.element.port_num = 1;
+	if (event.event_type == IBV_EVENT_QP_FATAL || event.event_type == IBV_EVENT_DEVICE_FATAL)
+		w->troubled = true;
+	thing_call(&home->thing, BASE_HAND_IN);
+	ret = evrdma_async_event(cm->verbs, &event);
+	thing_returned(&home->thing, BASE_HAND_IN, ret);
+	MUST(!ret || (ret == -ENODEV && side->thing.state != CONN_UP),
+		"conn %u is up, and its device is used by nobody: %d", side->thing.number, ret);
 }
 
 static void close_base(struct world *w)
@@ -377,33 +598,11 @@ static void release(struct world *w)
 	world_release_one(w);
 }
 
-/* Others come in their place. */
-static void replace_srq(struct world *w)
-{
-	struct home *home = world_home(w);
-
-	if (!home || home->given_up)
-		return;
-	trace(w, "base %u: another SRQ", home->thing.number);
-	give_up_srq(home);
-	make_srq(home);
-}
-
-static void replace_domain(struct world *w)
-{
-	struct home *home = world_home(w);
-
-	if (!home || home->given_up)
-		return;
-	trace(w, "base %u: another domain", home->thing.number);
-	give_up_domain(home);
-	make_domain(home);
-}
-
 const struct action base_actions[] = {
 	{ "run in loop", 2, run_in_loop },
-	{ "replace SRQ", 2, replace_srq },
-	{ "replace domain", 1, replace_domain },
+	{ "get base", 2, get_base },
+	{ "hand in", 4, hand_in },
+	{ "shut down", 1, shut_down },
 	{ "close base", 1, close_base },
 	{ "new object", 2, new_object },
 	{ "release", 6, release },

@@ -22,7 +22,8 @@ enum {
 };
 
 const struct impossible impossible[] = {
-	{ BASE, BASE_CLOSED, IN(BASE_OPEN), closed_by_user },
+	{ BASE, BASE_CLOSED, BUT(IN(BASE_CLOSING)), closed_by_user },
+	{ BASE, BASE_DEVICE_EVENT, IN(BASE_CLOSING), told_before_close },
 
 	{ LISTENER, LISTENER_REQUEST, BUT(IN(LISTENER_ENABLED)), "it was disabled, or is over" },
 	{ LISTENER, LISTENER_LIMITED, IN(LISTENER_ENDED) | IN(LISTENER_CLOSING),
@@ -76,6 +77,7 @@ const struct impossible impossible[] = {
 	{ PEER, PEER_ERROR, IN(PEER_ENDED), ends_once },
 	{ PEER, PEER_ERROR, IN(PEER_CLOSING), told_before_close },
 
+	{ ID, ID_ADOPT_AGAIN, IN(ID_CLOSING), "there is no id any more" },
 	{ ID, ID_DONE, IN(ID_CLOSING), "what is under way is cancelled" },
 	{ ID, ID_EVENT, IN(ID_CLOSING), told_before_close },
 	{ ID, ID_CLOSED, BUT(IN(ID_CLOSING)), closed_by_user },

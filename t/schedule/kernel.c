@@ -97,9 +97,10 @@ static void cover_pull(struct thing *thing)
 		[GROUP] = GROUP_PULLED,
 		[PEER] = PEER_PULLED,
 		[ID] = ID_PULLED,
+		[FOREIGN] = FOREIGN_PULLED,
 	};
 
-	if (thing->kind != BASE)
+	if (thing->kind != BASE && thing->kind != POOL && thing->kind != SRQ)
 		cover(thing->kind, thing->state, marks[thing->kind]);
 }
 
@@ -112,6 +113,7 @@ static void pull(struct world *w)
 		return;
 	trace(w, "kernel: the device is pulled");
 	w->troubled = w->pulled = true;
+	w->pulls++;
 	FOR_EACH_THING(w, thing, i)
 	if (!thing->gone)
 		cover_pull(thing);
@@ -178,7 +180,7 @@ static void raise_async(struct world *w)
 	static const enum ibv_event_type events[] = { IBV_EVENT_PORT_ERR, IBV_EVENT_PORT_ACTIVE,
 		IBV_EVENT_LID_CHANGE, IBV_EVENT_GID_CHANGE };
 
-	if (!w->profile.async || w->pulled)
+	if (!w->profile.async || w->hands_in || w->pulled)
 		return;
 	trace(w, "kernel: the port has news");
 	fake_async_port(kind, RANDOM_OF(&w->random, events));

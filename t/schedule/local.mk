@@ -8,6 +8,7 @@ EVR_SCHEDULE_SOURCES = \
 	t/schedule/clock.c t/schedule/clock.h \
 	t/schedule/cover.c t/schedule/cover.h \
 	t/schedule/endpoint.c \
+	t/schedule/foreign.c \
 	t/schedule/home.c \
 	t/schedule/impossible.c t/schedule/impossible.h \
 	t/schedule/member.c \
@@ -16,6 +17,7 @@ EVR_SCHEDULE_SOURCES = \
 	t/schedule/port.c \
 	t/schedule/random.h \
 	t/schedule/side.c \
+	t/schedule/store.c \
 	t/schedule/thing.c \
 	t/schedule/trace.c \
 	t/schedule/traffic.c \

@@ -64,6 +64,12 @@ static bool is_member(const struct endpoint *e, const char *ip)
 	return false;
 }
 
+/* Its base takes nothing new. */
+static bool is_ending(const struct endpoint *e)
+{
+	return errno == EPIPE && e->thing.world->homes[e->thing.home]->thing.state != BASE_OPEN;
+}
+
 static void join(struct world *w)
 {
 	static const char *const ips[] = { "239.1.1.1", "239.1.1.2", "239.1.1.3" };
@@ -88,7 +94,7 @@ static void join(struct world *w)
 	m->ip = ip;
 	if (m->group)
 		return;
-	MUST(e->thing.state != DGRAM_READY || world_excuses(w, -errno) ||
+	MUST(e->thing.state != DGRAM_READY || world_excuses(w, -errno) || is_ending(e) ||
 			(twice && errno == EADDRINUSE),
 		"join gives %d", errno);
 	thing_gone(&m->thing);
@@ -116,6 +122,7 @@ static void get_group(struct world *w)
 	thing_call(&m->thing, GROUP_GET);
 	joined = evrdma_mcast_get_ah_attr(m->group) != NULL;
 	evrdma_mcast_get_addr(m->group);
+	evrdma_mcast_get_qp_num(m->group);
 	MUST(joined || (m->thing.state != GROUP_MEMBER && !evrdma_mcast_get_qkey(m->group)),
 		"group %u: a member does not know its group", m->thing.number);
 	thing_returned(&m->thing, GROUP_GET, joined);
@@ -167,7 +174,8 @@ static struct friend *friend_made(struct friend *f, bool excused)
 	thing_returned(&f->endpoint->thing, DGRAM_FIND, f->peer ? 0 : -err);
 	if (f->peer)
 		return f;
-	MUST(excused || world_excuses(w, -err), "no peer: %d", err);
+	errno = err;
+	MUST(excused || world_excuses(w, -err) || is_ending(f->endpoint), "no peer: %d", err);
 	thing_gone(&f->thing);
 	return NULL;
 }
@@ -261,7 +269,7 @@ static bool send_to_group(struct member *m)
 		ticket->with_imm ? &ticket->serial : NULL, endpoint_sent, ticket);
 	thing_returned(&e->thing, DGRAM_SEND, ret);
 	endpoint_submitted(
-		e, ticket, e->thing.state == DGRAM_READY && m->thing.state == GROUP_MEMBER, ret);
+		e, ticket, endpoint_can_send(e) && m->thing.state == GROUP_MEMBER, ret);
 	return !ret;
 }
 
@@ -289,7 +297,7 @@ static bool send_to_peer(struct friend *f)
 		ticket->with_imm ? &ticket->serial : NULL, endpoint_sent, ticket);
 	thing_returned(&e->thing, DGRAM_SEND_TO, ret);
 	endpoint_submitted(
-		e, ticket, e->thing.state == DGRAM_READY && f->thing.state == PEER_READY, ret);
+		e, ticket, endpoint_can_send(e) && f->thing.state == PEER_READY, ret);
 	return !ret;
 }
 

@@ -42,7 +42,7 @@ static void on_event(struct evrdma_id *id, const struct rdma_cm_event *event, vo
 	MUST(id == p->id, "id %u is told of another", p->thing.number);
 	if (event) {
 		if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
-			rdma_destroy_id(event->id);
+			foreign_take(p->thing.world, p->events_home, event->id);
 		world_act(p->thing.world);
 		return;
 	}
@@ -56,19 +56,47 @@ static void on_event(struct evrdma_id *id, const struct rdma_cm_event *event, vo
 
 /* --- life ------------------------------------------------------------------------------------ */
 
+static struct plain *plain_new(struct world *w, struct home *home)
+{
+	struct plain *p = thing_new(w, ID, home->thing.home, sizeof(*p));
+	unsigned i;
+
+	p->events_home = home->thing.home;
+	for (i = 0; i < 3; i++)
+		p->operations[i].plain = p;
+	return p;
+}
+
+/* An id of the user's may wait for nobody's answer, and its events come to the object from now on. */
+void plain_adopt(struct foreign *foreign, struct home *home)
+{
+	struct world *w = home->thing.world;
+	struct plain *p = plain_new(w, home);
+	int err;
+
+	thing_call(&foreign->thing, FOREIGN_ADOPT);
+	p->id = evrdma_id_adopt(home->base, foreign->cm, on_event, p);
+	err = p->id ? 0 : errno;
+	thing_returned(&foreign->thing, FOREIGN_ADOPT, -err);
+	if (p->id) {
+		thing_gone(&foreign->thing);
+		return;
+	}
+	thing_gone(&p->thing);
+	MUST((home->thing.state != BASE_OPEN && err == EPIPE) || world_excuses(w, -err),
+		"base %u does not adopt foreign id %u: %d", home->thing.number,
+		foreign->thing.number, err);
+}
+
 static void new_plain(struct world *w)
 {
 	static const int spaces[] = { RDMA_PS_TCP, RDMA_PS_TCP, RDMA_PS_UDP };
 	struct home *home = world_home(w);
 	struct plain *p;
-	unsigned i;
 
 	if (!w->profile.ids || !home_has_room(home, ID))
 		return;
-	p = thing_new(w, ID, home->thing.home, sizeof(*p));
-	p->events_home = home->thing.home;
-	for (i = 0; i < 3; i++)
-		p->operations[i].plain = p;
+	p = plain_new(w, home);
 	w->in_call = true;
 	p->id = evrdma_id_new(home->base, RANDOM_OF(&w->random, spaces), on_event, p);
 	w->in_call = false;
@@ -290,6 +318,24 @@ static void migrate_id(struct world *w)
 		p->events_home = home->thing.home;
 }
 
+/* Whose it is already. */
+static void adopt_again(struct world *w)
+{
+	struct plain *p = pick(w);
+	struct home *home = p ? w->homes[p->events_home] : NULL;
+	struct rdma_cm_id *cm = p ? evrdma_id_get_cm_id(p->id) : NULL;
+	struct evrdma_id *second;
+	int err;
+
+	if (!cm || home->thing.state != BASE_OPEN)
+		return;
+	thing_call(&p->thing, ID_ADOPT_AGAIN);
+	second = evrdma_id_adopt(home->base, cm, on_event, p);
+	err = errno;
+	thing_returned(&p->thing, ID_ADOPT_AGAIN, -err);
+	MUST(!second && err == EEXIST, "id %u is adopted twice", p->thing.number);
+}
+
 static void close_id(struct world *w)
 {
 	struct plain *p = pick(w);
@@ -311,6 +357,7 @@ const struct action id_actions[] = {
 	{ "id reject", 1, reject_id },
 	{ "id leave", 1, leave_id },
 	{ "id migrate", 1, migrate_id },
+	{ "id adopt again", 1, adopt_again },
 	{ "close id", 1, close_id },
 	{ 0 },
 };

@@ -82,6 +82,9 @@ static void move(struct world *w)
 		return;
 	ask->thing.home = home->thing.home;
 	ask->thing.state = REQUEST_MOVING;
+	/* There it is rejected. */
+	if (home->thing.state == BASE_LEAVING)
+		ask_forget(ask);
 }
 
 static void get_request(struct world *w)
@@ -288,6 +291,7 @@ static void disable(struct world *w)
 static void get_port(struct world *w)
 {
 	struct port *port = thing_pick(w, LISTENER, ANY_STATE);
+	struct evrdma_listener_stats stats;
 
 	if (!port)
 		return;
@@ -295,6 +299,9 @@ static void get_port(struct world *w)
 	MUST(evrdma_listener_get_port(port->listener) == port->number,
 		"listener %u: the port changed", port->thing.number);
 	evrdma_listener_get_cm_id(port->listener);
+	evrdma_listener_get_stats(port->listener, &stats);
+	MUST(stats.requests >= stats.pending + stats.accepted + stats.rejected + stats.moved,
+		"listener %u has answered more requests than came", port->thing.number);
 	thing_returned(&port->thing, LISTENER_GET, 0);
 }
 

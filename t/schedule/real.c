@@ -154,6 +154,7 @@ static void pull(struct world *w)
 		return;
 	trace(w, "device %s is removed", env(dev_vars[end]));
 	w->troubled = w->pulled = true;
+	w->pulls++;
 	remove_device(end);
 }
 

@@ -43,17 +43,34 @@ struct thing {
 	bool gone;     /* nothing may be called back any more */
 };
 
+/* What is on a base, and has no end that is told. */
+struct store {
+	struct thing thing;
+	struct evrdma_pool *pool;
+	unsigned bufs; /* the most */
+};
+
+struct shared {
+	struct thing thing;
+	struct evrdma_srq *srq;
+	uint32_t depth, limit; /* 0: nobody watches */
+};
+
 /* A base and what belongs to it. */
 struct home {
 	struct thing thing;
 	struct evrdma_base *base;
-	struct evrdma_pool *pool;
-	struct evrdma_srq *srq;
+	struct rdma_event_channel *channel; /* the user's, or NULL */
+	struct store *store;
+	struct shared *shared; /* may be NULL, as the domain */
 	struct evrdma_domain *domain;
-	unsigned pool_bufs;
+	struct evrdma_id *witness; /* of a shutdown: it is closed with the base, not before */
+	int shutdown_ms;
+	unsigned removals; /* of devices that it was told of */
 	uint64_t since_us;
 	unsigned calls_pending; /* of evrdma_base_run_in_loop() */
-	bool given_up;          /* the pool, the SRQ and the domain were */
+	bool given_up;          /* the SRQ and the domain were */
+	bool was_shut_down;
 };
 
 struct port {
@@ -119,7 +136,7 @@ struct endpoint {
 	bool want_writable, ended;
 	uint64_t since_us;
 	struct tickets tickets;
-	unsigned under_way, serial;
+	unsigned under_way, serial, taken;
 };
 
 struct member {
@@ -137,6 +154,11 @@ struct friend {
 	uint64_t since_us;
 	int timeout_ms;
 	bool ended;
+};
+
+struct foreign {
+	struct thing thing;
+	struct rdma_cm_id *cm;
 };
 
 struct plain;
@@ -183,7 +205,10 @@ struct world {
 	int references; /* of the user's memory that are not cleaned up yet */
 	bool in_call;
 	bool ending;
-	bool troubled; /* calls were made to fail, or the device was pulled */
+	bool hands_in; /* the asynchronous events of the devices are the user's to read */
+	uint16_t open_port; /* that an id listened at, 0: none has */
+	unsigned pulls;
+	bool troubled; /* calls were made to fail, memory is short, or the device was pulled */
 	bool pulled;
 	unsigned depth; /* of callbacks */
 	int fds;        /* open before it began */
@@ -254,6 +279,12 @@ bool world_excuses(const struct world *w, int ret);
 /* In a callback: sometimes the user does something there. */
 void world_act(struct world *w);
 
+/*
+ * Bases that were shut down are closed when the library finds that it is time: all that is closed
+ * with them is in state by now. To be called before states are looked at.
+ */
+void world_sync(struct world *w);
+
 /* A base that takes objects, or NULL. */
 struct home *world_home(struct world *w);
 struct home *home_new(struct world *w);
@@ -263,6 +294,8 @@ void home_refused(struct home *home, int err);
 void home_close(struct home *home);
 void home_check_idle(struct home *home, bool for_ever);
 void home_check_balance(struct home *home);
+/* The last of the base, from here on. */
+void home_free_channel(struct home *home);
 
 /* A buffer to send from or receive into, or NULL; and one of the user's own memory. */
 struct evrdma_buf *world_buf(struct world *w, unsigned home);
@@ -270,6 +303,13 @@ struct evrdma_buf *world_reference(struct world *w, size_t size, unsigned flags,
 /* Keeps a buffer until later. */
 void world_hold(struct world *w, struct evrdma_buf *buf);
 void world_release_one(struct world *w);
+
+/* NULL where it cannot be made. */
+struct store *store_new(struct home *home);
+void store_give_up(struct home *home);
+struct shared *shared_new(struct home *home);
+void shared_give_up(struct home *home);
+struct evrdma_srq *home_srq(const struct home *home);
 
 /* --- actions --------------------------------------------------------------------------------- */
 
@@ -280,8 +320,8 @@ struct action {
 };
 
 /* Ends with one without a name. */
-extern const struct action base_actions[], port_actions[], conn_actions[], dgram_actions[],
-	member_actions[], id_actions[];
+extern const struct action base_actions[], store_actions[], port_actions[], conn_actions[],
+	dgram_actions[], member_actions[], id_actions[], foreign_actions[];
 
 /* --- the machine ----------------------------------------------------------------------------- */
 
@@ -350,6 +390,8 @@ void endpoint_close(struct endpoint *endpoint);
 void endpoint_closing(struct endpoint *endpoint);
 void endpoint_check_idle(struct endpoint *endpoint, bool for_ever);
 struct ticket *endpoint_make_datagram(struct endpoint *endpoint);
+/* Whether it is up, and its base is not shut down. */
+bool endpoint_can_send(const struct endpoint *endpoint);
 /* can: whether the state of all who take part allows it. */
 void endpoint_submitted(struct endpoint *endpoint, struct ticket *ticket, bool can, int ret);
 void endpoint_sent(struct evrdma_dgram *dgram, struct evrdma_buf *buf,
@@ -358,6 +400,13 @@ struct friend *friend_new(struct endpoint *endpoint, const struct evrdma_recv *r
 void friend_check_idle(struct friend *friend, bool for_ever);
 
 void plain_close(struct plain *plain);
+/* Of an id that the user made: from here on it is the object's, unless that is refused. */
+void plain_adopt(struct foreign *foreign, struct home *home);
 void plain_check_idle(struct plain *plain, bool for_ever);
+
+/* What a request to an id brings: the user keeps it, or does not. */
+void foreign_take(struct world *w, unsigned home, struct rdma_cm_id *cm);
+void foreign_destroy(struct foreign *foreign);
+void foreign_on_event(struct evrdma_base *base, const struct rdma_cm_event *event, void *arg);
 
 #endif

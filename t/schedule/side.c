@@ -99,6 +99,16 @@ static void on_closed(struct side *side)
 	MUST(!evrdma_conn_get_cm_id(side->conn), "conn %u is closed and has an id", number);
 }
 
+static void say_error(struct side *side, const struct evrdma_error *error)
+{
+	char text[EVRDMA_ERROR_TEXT_MAX];
+
+	MUST(*evrdma_error_text(error, text, sizeof(text)) && *evrdma_step_text(error->step),
+		"conn %u: an error without a text", side->thing.number);
+	trace(side->thing.world, "  error %d in step %d, cm %d (%d), wc %d: %s", error->err,
+		error->step, error->cm_event, error->cm_status, error->wc_status, text);
+}
+
 static void on_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
 	const struct evrdma_error *error, void *arg)
 {
@@ -117,8 +127,7 @@ static void on_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
 	MUST(!error == (event != EVRDMA_CONN_ERROR), "conn %u: an event with a wrong error",
 		side->thing.number);
 	if (error)
-		trace(side->thing.world, "  error %d in step %d, cm %d (%d), wc %d", error->err,
-			error->step, error->cm_event, error->cm_status, error->wc_status);
+		say_error(side, error);
 	switch (event) {
 	case EVRDMA_CONN_CONNECTED:
 		on_connected(side);
@@ -149,13 +158,13 @@ static void choose_receiving(struct side *side, struct home *home)
 	struct evrdma_conn_options *o = &side->options;
 
 	side->receiving = (enum receiving)random_below(r, 3);
-	if (side->receiving == BY_SRQ && !home->srq)
+	if (side->receiving == BY_SRQ && !home->shared)
 		side->receiving = BY_POOL;
 	o->recv_depth = 1 + random_below(r, 6);
 	if (side->receiving == BY_POOL)
-		o->recv_pool = home->pool;
+		o->recv_pool = home->store->pool;
 	else if (side->receiving == BY_SRQ)
-		o->srq = home->srq;
+		o->srq = home_srq(home);
 }
 
 static void choose_options(struct side *side, struct home *home)
@@ -327,7 +336,9 @@ static void choose_address(struct world *w, struct sockaddr_in *sin)
 		w->ip };
 	struct port *port = thing_pick(w, LISTENER, ANY_STATE);
 
-	if (w->stranger && random_once_in(&w->random, 4))
+	if (w->open_port && random_once_in(&w->random, 8))
+		world_address(sin, w->ip, w->open_port);
+	else if (w->stranger && random_once_in(&w->random, 4))
 		world_address(sin, w->stranger_ip, w->stranger);
 	else if (!port || random_once_in(&w->random, 12))
 		world_address(sin, RANDOM_OF(&w->random, odd), 9);
@@ -500,7 +511,7 @@ static void migrate(struct world *w)
 	thing_returned(&side->thing, CONN_MIGRATE, ret);
 	if (!has_id)
 		MUST(ret == -ENOTCONN, "conn %u: migrate gives %d", side->thing.number, ret);
-	else if (home->thing.state == BASE_CLOSING)
+	else if (home->thing.state != BASE_OPEN)
 		MUST(ret == -EPIPE, "conn %u: migrate gives %d", side->thing.number, ret);
 	else
 		MUST(!ret || world_excuses(w, ret), "conn %u: migrate gives %d", side->thing.number,
@@ -512,6 +523,7 @@ static void migrate(struct world *w)
 static void get(struct world *w)
 {
 	struct side *side = thing_pick(w, CONN, ANY_STATE);
+	char text[EVRDMA_ADDR_TEXT_MAX];
 	size_t len;
 
 	if (!side)
@@ -520,7 +532,8 @@ static void get(struct world *w)
 	MUST(evrdma_conn_get_base(side->conn) == w->homes[side->thing.home]->base,
 		"conn %u is on another base", side->thing.number);
 	evrdma_conn_get_local_addr(side->conn);
-	evrdma_conn_get_peer_addr(side->conn);
+	MUST(*evrdma_addr_text(evrdma_conn_get_peer_addr(side->conn), text, sizeof(text)),
+		"conn %u: an address without a text", side->thing.number);
 	evrdma_conn_get_private_data(side->conn, &len);
 	if (side->thing.state != CONN_UP)
 		MUST(!evrdma_conn_send_space(side->conn), "conn %u has room and is not up",

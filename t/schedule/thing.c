@@ -39,6 +39,7 @@ void thing_event(struct thing *thing, unsigned mark)
 {
 	const char *kind = cover_kind_name(thing->kind), *what = cover_mark_name(thing->kind, mark);
 
+	world_sync(thing->world);
 	trace_mix(thing->number, thing->state, mark);
 	trace(thing->world, "%s %u (%s): * %s", kind, thing->number,
 		cover_state_name(thing->kind, thing->state), what);

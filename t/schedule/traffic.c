@@ -391,6 +391,17 @@ static void make_send(struct side *side, struct ticket *ticket, struct attempt *
 	a->work.seg_count = n;
 }
 
+/* As it comes in a message of the peer's. */
+static struct evrdma_remote remote_of(const struct side *side, uint64_t offset)
+{
+	unsigned char packed[EVRDMA_REMOTE_PACKED_BYTES];
+	struct evrdma_remote remote;
+
+	evrdma_remote_pack(&side->peer->remote, packed);
+	evrdma_remote_unpack(&remote, packed);
+	return evrdma_remote_at(&remote, offset);
+}
+
 static void make_write(struct side *side, struct ticket *ticket, struct attempt *a)
 {
 	struct world *w = side->thing.world;
@@ -403,16 +414,14 @@ static void make_write(struct side *side, struct ticket *ticket, struct attempt 
 	for (i = 0; i < ticket->len; i++)
 		data[i] = (unsigned char)(ticket->serial + i);
 	a->segs[0] = (struct evrdma_seg){ ticket->buf, 0, ticket->len };
-	a->work.remote = side->peer->remote;
-	a->work.remote.addr += PART_AT + ticket->slot * PART_LEN;
+	a->work.remote = remote_of(side, PART_AT + ticket->slot * PART_LEN);
 }
 
 static void make_read(struct side *side, struct ticket *ticket, struct attempt *a)
 {
 	ticket->len = 1 + random_below(&side->thing.world->random, CONSTANT_LEN);
 	a->segs[0] = (struct evrdma_seg){ ticket->buf, 0, ticket->len };
-	a->work.remote = side->peer->remote;
-	a->work.remote.addr += CONSTANT_AT;
+	a->work.remote = remote_of(side, CONSTANT_AT);
 }
 
 static void make_atomic(struct side *side, struct ticket *ticket, struct attempt *a)
@@ -420,7 +429,7 @@ static void make_atomic(struct side *side, struct ticket *ticket, struct attempt
 	ticket->add = 1 + random_below(&side->thing.world->random, 9);
 	ticket->compare = side->peer->counter;
 	a->segs[0] = (struct evrdma_seg){ ticket->buf, 0, 8 };
-	a->work.remote = side->peer->remote;
+	a->work.remote = remote_of(side, 0);
 	a->work.compare_add = ticket->op == EVRDMA_OP_FETCH_ADD ? ticket->add : ticket->compare;
 	a->work.swap = ticket->add;
 }

@@ -98,6 +98,7 @@ static void check_idle(struct world *w, bool for_ever)
 
 	MUST(!machine.unpolled || !machine.unpolled(), "the loop sleeps, and %u completions wait",
 		machine.unpolled());
+	world_sync(w);
 	FOR_EACH_THING(w, thing, i)
 	if (!thing->gone)
 		check_thing_idle(thing, for_ever);
@@ -127,13 +128,14 @@ void world_skip(struct world *w)
 
 /* --- actions --------------------------------------------------------------------------------- */
 
-enum { USER_TABLES = 6, TABLES, MAX_ACTIONS = 96 };
+enum { USER_TABLES = 8, TABLES, MAX_ACTIONS = 128 };
 
 /* The machine's are the last. */
 static const struct action *table(unsigned t)
 {
-	static const struct action *const users[USER_TABLES] = { base_actions, port_actions,
-		conn_actions, dgram_actions, member_actions, id_actions };
+	static const struct action *const users[USER_TABLES] = { base_actions, store_actions,
+		port_actions, conn_actions, dgram_actions, member_actions, id_actions,
+		foreign_actions };
 
 	return t < USER_TABLES ? users[t] : machine.actions;
 }
@@ -163,6 +165,7 @@ static void act(struct world *w, unsigned table_count)
 			total += w->weights[n++];
 	if (!total)
 		return;
+	world_sync(w);
 	at = random_below(&w->random, total);
 	for (n = t = 0; t < table_count; t++)
 		for (action = table(t); action->name; action++) {
@@ -273,6 +276,7 @@ struct world *world_new(uint64_t seed)
 	/* Where there are no datagrams, there is more of the rest. */
 	w->profile.dgrams &= w->has_dgrams;
 	choose_weights(w);
+	w->hands_in = w->profile.async && random_once_in(&w->random, 2);
 	w->loop = event_base_new();
 	w->names = evdns_base_new(w->loop, 0);
 	homes = 1 + random_below(&w->random, HOMES);
@@ -286,13 +290,19 @@ struct world *world_new(uint64_t seed)
 
 /* --- the end --------------------------------------------------------------------------------- */
 
+/* When it is gone. */
+static bool is_told_of(enum kind kind)
+{
+	return kind != REQUEST && kind != POOL && kind != SRQ && kind != FOREIGN;
+}
+
 static bool all_gone(struct world *w, bool bases_too)
 {
 	struct thing *thing;
 	unsigned i;
 
 	FOR_EACH_THING(w, thing, i)
-	if (!thing->gone && thing->kind != REQUEST && (bases_too || thing->kind != BASE))
+	if (!thing->gone && is_told_of(thing->kind) && (bases_too || thing->kind != BASE))
 		return false;
 	return true;
 }
@@ -303,6 +313,7 @@ static void answer_requests(struct world *w)
 	struct thing *thing;
 	unsigned i;
 
+	world_sync(w);
 	FOR_EACH_THING(w, thing, i)
 	if (!thing->gone && thing->kind == REQUEST && w->is_iwarp)
 		ask_reject((struct ask *)thing);
@@ -353,11 +364,21 @@ static void close_all(struct world *w)
 	/* Anew after each turn: what arrives meanwhile is closed as well. */
 	for (i = 0; i < w->thing_count; i++) {
 		thing = w->things[i];
+		world_sync(w);
 		if (!thing->gone)
 			close_one(thing);
 		if (random_once_in(&w->random, 4))
 			world_turn(w);
 	}
+}
+
+/* Who asked them waits for the answer. */
+static void destroy_foreign(struct world *w)
+{
+	struct foreign *f;
+
+	while ((f = thing_pick(w, FOREIGN, ANY_STATE)))
+		foreign_destroy(f);
 }
 
 static void release_all(struct world *w)
@@ -371,6 +392,7 @@ static void close_world(struct world *w, bool orderly)
 {
 	unsigned i;
 
+	destroy_foreign(w);
 	if (orderly) {
 		close_all(w);
 		run_to_end(w, false);
@@ -391,6 +413,8 @@ static void free_world(struct world *w)
 	/* Some look at each other. */
 	for (i = 0; i < w->thing_count; i++)
 		thing_check_end(w->things[i]);
+	for (i = 0; i < w->home_count; i++)
+		home_free_channel(w->homes[i]);
 	for (i = 0; i < w->thing_count; i++)
 		free(w->things[i]);
 	MUST(!w->references, "%d pieces of the user's memory were not given back", w->references);
