@@ -186,15 +186,13 @@ START_TEST(whenever_the_answer_comes_the_connection_is_a_whole_one)
 	const char *const ips[] = { place.ip, silent_ip() };
 	struct world *w = world_of_turns();
 	struct side *busy = connect_busy_pair(w);
-	int i;
 
 	fake_hold(FAKE_REP);
 	world_connect_to_each(w, ips, 2, port_of(w));
 	world_run_until(w, an_answer_is_held, PATIENCE_MS);
 	keep_busy(w, busy);
 	usleep(2 * TURN_MS * 1000);
-	for (i = 0; i < _i; i++)
-		event_base_loop(w->loop, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+	world_run_turns(w, _i);
 	fake_release(FAKE_REP);
 	world_run_until(w, both_are_up, PATIENCE_MS);
 	world_run_a_little(w);

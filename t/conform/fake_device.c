@@ -7,7 +7,6 @@
 #include "conform/world.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <rdma/rdma_cma.h>
 #include <string.h>
 
@@ -420,8 +419,7 @@ START_TEST(whenever_a_device_is_removed_that_is_told_once)
 	world_listen(w);
 	for (i = 0; i < CONNECTS; i++)
 		world_connect(w);
-	for (i = 0; i < _i; i++)
-		event_base_loop(w->loop, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+	world_run_turns(w, _i);
 	place.remove_device();
 	world_run_until(w, none_live, PATIENCE_MS);
 	ck_assert_uint_le(removals, 1);

@@ -58,11 +58,18 @@ void world_run_until(struct world *w, bool (*condition)(struct world *), int ms)
 	event_free(ticker);
 }
 
+void world_run_turns(struct world *w, int turns)
+{
+	while (turns-- > 0)
+		event_base_loop(w->loop, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+}
+
+/* Without EVLOOP_ONCE the loop goes on as long as anything is active. */
 void world_run_a_little(struct world *w)
 {
-	int turns;
+	int times;
 
-	for (turns = 0; turns < 6; turns++)
+	for (times = 0; times < 6; times++)
 		event_base_loop(w->loop, EVLOOP_NONBLOCK);
 }
 

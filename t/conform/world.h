@@ -105,7 +105,9 @@ void world_close_other(struct world *w);
  * after ms milliseconds of a loop that is not held up.
  */
 void world_run_until(struct world *w, bool (*condition)(struct world *), int ms);
-/* A few turns, for what needs no time. */
+/* So many turns of the loop, as far as there is something to do. */
+void world_run_turns(struct world *w, int turns);
+/* Until the loop is at rest, for what needs no time; a few times, for what a device does meanwhile. */
 void world_run_a_little(struct world *w);
 
 void world_listen(struct world *w);
