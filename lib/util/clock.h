@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+enum { EVR_US_PER_MS = 1000 };
+
 uint64_t evr_clock_now_us(void);
 
 #endif

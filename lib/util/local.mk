@@ -3,5 +3,6 @@ libevr_util_la_SOURCES = \
 	lib/util/list.h \
 	lib/util/clock.c lib/util/clock.h \
 	lib/util/idmap.c lib/util/idmap.h \
+	lib/util/number.h \
 	lib/util/options.c lib/util/options.h \
 	lib/util/ptrmap.c lib/util/ptrmap.h

@@ -18,8 +18,6 @@
 /* What kind of callback a send has. */
 enum { SEND_CB, WORK_CB, PROBE_CB };
 
-enum { US_PER_MS = 1000 };
-
 static const struct evrdma_conn_options default_options = {
 	.connect_timeout_ms = 10000,
 	.drain_timeout_ms = 1000,
@@ -756,7 +754,7 @@ int evrdma_conn_disconnect(struct evrdma_conn *conn)
 		return 0;
 	conn->disconnecting = true;
 	conn->wait_end_us =
-		evr_clock_now_us() + (uint64_t)conn->options.drain_timeout_ms * US_PER_MS;
+		evr_clock_now_us() + (uint64_t)conn->options.drain_timeout_ms * EVR_US_PER_MS;
 	evr_base_add_timer(&conn->wait_timer, conn->options.drain_timeout_ms);
 	disconnect_if_quiet(conn);
 	return 0;

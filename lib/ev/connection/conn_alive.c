@@ -5,8 +5,6 @@
 #include "ev/core/base.h"
 #include "util/clock.h"
 
-enum { US_PER_MS = 1000 };
-
 static bool is_on(const struct evrdma_conn *conn)
 {
 	return conn->options.keepalive_ms || conn->options.idle_timeout_ms;
@@ -15,9 +13,9 @@ static bool is_on(const struct evrdma_conn *conn)
 /* Milliseconds from a time until so much later: 0 when that is over. */
 static int left_of(uint64_t since_us, uint64_t now_us, int ms)
 {
-	uint64_t end_us = since_us + (uint64_t)ms * US_PER_MS;
+	uint64_t end_us = since_us + (uint64_t)ms * EVR_US_PER_MS;
 
-	return end_us > now_us ? (int)((end_us - now_us + US_PER_MS - 1) / US_PER_MS) : 0;
+	return end_us > now_us ? (int)((end_us - now_us + EVR_US_PER_MS - 1) / EVR_US_PER_MS) : 0;
 }
 
 static int smaller(int a, int b)

@@ -11,8 +11,8 @@
 #include "ev/core/base.h"
 #include "ev/core/error.h"
 #include "ev/queue/rnr.h"
-
-enum { US_PER_MS = 1000 };
+#include "util/clock.h"
+#include "util/number.h"
 
 static void go_on(struct evrdma_conn *conn, enum evr_conn_next next)
 {
@@ -218,11 +218,6 @@ static int join_private_data(
 	return 0;
 }
 
-static uint8_t smaller(uint8_t a, uint8_t b)
-{
-	return a < b ? a : b;
-}
-
 static int connect_to_peer(struct evrdma_conn *conn)
 {
 	unsigned char joined[EVR_CONN_PRIVATE_DATA_MAX];
@@ -250,9 +245,10 @@ static int accept_peer(struct evrdma_conn *conn)
 	if (ret)
 		return ret;
 	fill_param(conn, &param);
-	param.responder_resources =
-		smaller(param.responder_resources, conn->peer_responder_resources);
-	param.initiator_depth = smaller(param.initiator_depth, conn->peer_initiator_depth);
+	param.responder_resources = (uint8_t)evr_smaller(
+		param.responder_resources, conn->peer_responder_resources);
+	param.initiator_depth =
+		(uint8_t)evr_smaller(param.initiator_depth, conn->peer_initiator_depth);
 	if (rdma_accept(conn->cmid.cm, &param))
 		return -errno;
 	evr_cmid_asked(&conn->cmid);
@@ -266,7 +262,7 @@ static int accept_peer(struct evrdma_conn *conn)
 static int disconnect(struct evrdma_conn *conn)
 {
 	conn->step = EVRDMA_STEP_DISCONNECT;
-	evr_base_add_timer(&conn->wait_timer, (int)(conn->wait_left_us / US_PER_MS) + 1);
+	evr_base_add_timer(&conn->wait_timer, (int)(conn->wait_left_us / EVR_US_PER_MS) + 1);
 	if (!evr_qp_is_iwarp(&conn->qp))
 		evr_qp_in_error(&conn->qp);
 	conn->told = !rdma_disconnect(conn->cmid.cm);
@@ -376,7 +372,7 @@ static void keep_depth(struct evrdma_conn *conn, const struct rdma_conn_param *p
 
 	if (evr_qp_is_iwarp(&conn->qp) && !agreed)
 		agreed = param->responder_resources;
-	conn->qp.initiator_depth = smaller(conn->qp.initiator_depth, agreed);
+	conn->qp.initiator_depth = (uint8_t)evr_smaller(conn->qp.initiator_depth, agreed);
 }
 
 void evr_conn_linked(struct evrdma_conn *conn, const struct rdma_cm_event *established)

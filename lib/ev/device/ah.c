@@ -10,8 +10,6 @@
 #include "ev/core/log.h"
 #include "util/clock.h"
 
-enum { US_PER_MS = 1000 };
-
 void evr_ah_cache_init(struct evr_ah_cache *cache, struct evrdma_base *base)
 {
 	size_t i;
@@ -128,7 +126,7 @@ static int create(struct evr_ah *ah, struct ibv_pd *pd)
 static void keep(struct evr_ah *ah, struct evr_ah_cache *cache, int ms)
 {
 	ah->cache = cache;
-	ah->end_us = evr_clock_now_us() + (uint64_t)ms * US_PER_MS;
+	ah->end_us = evr_clock_now_us() + (uint64_t)ms * EVR_US_PER_MS;
 	TAILQ_INSERT_HEAD(bucket_of(cache, &ah->attr), ah, link);
 }
 

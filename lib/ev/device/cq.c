@@ -9,16 +9,12 @@
 #include "ev/device/devices.h"
 #include "ev/device/owner.h"
 #include "util/clock.h"
+#include "util/number.h"
 
 enum {
 	BATCH = 16,
 	ACK_BATCH = 256, /* an acknowledgement takes a lock, so they are given in bulk */
 };
-
-static uint32_t smaller(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
-}
 
 static void tell_broken(struct evr_cq *cq)
 {
@@ -73,7 +69,7 @@ static int create(struct evr_device *device, uint32_t entries, struct evr_cq **c
 	cq->device = device;
 	TAILQ_INIT(&cq->users);
 	TAILQ_INIT(&cq->waits);
-	ret = make(cq, smaller(wanted, most));
+	ret = make(cq, evr_smaller(wanted, most));
 	/* Some devices give one less than a power of two, even where that was asked for. */
 	if (!ret && (uint32_t)cq->cq->cqe < entries && wanted < most) {
 		ibv_destroy_cq(cq->cq);

@@ -15,7 +15,7 @@
 #include "ev/queue/qp_send.h"
 #include "util/clock.h"
 
-enum { FLUSH_AGAIN_MS = 20, US_PER_MS = 1000 };
+enum { FLUSH_AGAIN_MS = 20 };
 
 static struct evr_qp *of_owner(struct evr_work_owner *owner)
 {
@@ -112,7 +112,7 @@ static void on_drain_timer(evutil_socket_t fd, short what, void *arg)
 		qp->drain_again = false;
 		look_for_flushes(qp);
 		evr_base_add_timer(&qp->drain_timer,
-			(int)((qp->drain_end_us - now_us + US_PER_MS - 1) / US_PER_MS));
+			(int)((qp->drain_end_us - now_us + EVR_US_PER_MS - 1) / EVR_US_PER_MS));
 		return;
 	}
 	qp->drain_over = true;
@@ -455,7 +455,7 @@ void evr_qp_start_drain(struct evr_qp *qp, int timeout_ms)
 	/* A QP that is not there has nothing to say. */
 	qp->drain_over = !qp->qp || !timeout_ms;
 	qp->drain_again = timeout_ms > FLUSH_AGAIN_MS;
-	qp->drain_end_us = evr_clock_now_us() + (uint64_t)timeout_ms * US_PER_MS;
+	qp->drain_end_us = evr_clock_now_us() + (uint64_t)timeout_ms * EVR_US_PER_MS;
 	/* Some devices flush when they are asked what is complete, and raise no event. */
 	if (!qp->drain_over)
 		look_for_flushes(qp);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "ev/queue/qp_send.h"
+#include "util/number.h"
 
 enum {
 	CHAIN = 32,	  /* work requests given to the device in one call */
@@ -294,15 +295,10 @@ static int post_chain(struct evr_qp *qp, uint32_t n)
 	return -abs(ret);
 }
 
-static uint32_t smaller(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
-}
-
 /* What waits, as far as the device's queue has room for it. */
 static uint32_t postable(const struct evr_qp *qp)
 {
-	return smaller(qp->send_head - qp->send_posted,
+	return evr_smaller(qp->send_head - qp->send_posted,
 		qp->config.send_depth - (qp->send_posted - qp->send_tail));
 }
 
@@ -312,7 +308,7 @@ int evr_sends_post(struct evr_qp *qp)
 	int ret = 0;
 
 	while (!ret && !qp->sends_held && (n = postable(qp)))
-		ret = post_chain(qp, smaller(n, CHAIN));
+		ret = post_chain(qp, evr_smaller(n, CHAIN));
 	return ret;
 }
 

@@ -99,15 +99,19 @@ int evr_recvq_open(struct evr_recvq *recvq, struct evr_pd *pd, const struct evr_
 	return ret;
 }
 
-static void take_from_pool(struct evr_recvq *recvq)
+/* For all slots that are free. 0, or why the pool has no more. */
+static int take_from_pool(struct evr_recvq *recvq)
 {
 	struct evrdma_buf *buf;
 
-	while (recvq->pool && recvq->free_count > recvq->held &&
-		(buf = evr_pool_get(recvq->pool))) {
+	while (recvq->free_count > recvq->held) {
+		buf = evr_pool_get(recvq->pool);
+		if (!buf)
+			return errno;
 		evr_recvq_submit(recvq, buf);
 		evrdma_buf_unref(buf);
 	}
+	return 0;
 }
 
 /* What was registered before is passed over quickly; what cannot be shows when it opens. */
@@ -116,7 +120,8 @@ int evr_recvq_prepare(struct evr_recvq *recvq, struct evr_pd *pd, uint64_t deadl
 	const struct evr_mr *last;
 	uint32_t i, key;
 
-	take_from_pool(recvq);
+	if (recvq->pool)
+		(void)take_from_pool(recvq);
 	for (i = 0; i < recvq->new_count; i++) {
 		last = TAILQ_LAST(&pd->mrs, evr_mr_list);
 		if (evr_buf_lkey(recvq->bufs[recvq->new_slots[i]], pd, &key))
@@ -179,20 +184,12 @@ static void set_lack(struct evr_recvq *recvq, int err)
 /* Keeps an open queue full from the pool, or waits for a buffer to come back to it. */
 static void fill(struct evr_recvq *recvq)
 {
-	struct evrdma_buf *buf;
+	int err = recvq->pool && recvq->open ? take_from_pool(recvq) : 0;
 
-	if (!recvq->pool || !recvq->open)
+	if (!err)
 		return;
-	while (recvq->free_count > recvq->held) {
-		buf = evr_pool_get(recvq->pool);
-		if (!buf) {
-			set_lack(recvq, errno);
-			evr_pool_wait(recvq->pool, &recvq->pool_waiter);
-			return;
-		}
-		evr_recvq_submit(recvq, buf);
-		evrdma_buf_unref(buf);
-	}
+	set_lack(recvq, err);
+	evr_pool_wait(recvq->pool, &recvq->pool_waiter);
 }
 
 static void refill(struct evr_recvq *recvq)
