@@ -65,6 +65,17 @@ static void keep_open(
 {
 }
 
+/* Its answer comes when its turn is over. */
+static void let_the_first_be_slow(struct world *w)
+{
+	const char *const ips[] = { place.ip, silent_ip() };
+
+	fake_hold(FAKE_REP);
+	world_connect_to_each(w, ips, 2, port_of(w));
+	world_run_until(w, tries_the_silent_one, PATIENCE_MS);
+	fake_release(FAKE_REP);
+}
+
 /* --- a silent one --------------------------------------------------------------------------- */
 
 START_TEST(a_silent_first_address_leaves_time_for_the_next)
@@ -96,13 +107,9 @@ END_TEST
 
 START_TEST(close_ends_an_attempt_whose_turn_is_over)
 {
-	const char *const ips[] = { place.ip, silent_ip() };
 	struct world *w = world_of_turns();
 
-	fake_hold(FAKE_REP);
-	world_connect_to_each(w, ips, 2, port_of(w));
-	world_run_until(w, tries_the_silent_one, PATIENCE_MS);
-	fake_release(FAKE_REP);
+	let_the_first_be_slow(w);
 	evrdma_conn_close(w->client->conn);
 	world_run_until(w, world_none_live, PATIENCE_MS);
 	world_free(w);
@@ -131,13 +138,9 @@ END_TEST
 
 START_TEST(a_slow_address_has_another_turn_after_a_silent_one)
 {
-	const char *const ips[] = { place.ip, silent_ip() };
 	struct world *w = world_of_turns();
 
-	fake_hold(FAKE_REP);
-	world_connect_to_each(w, ips, 2, port_of(w));
-	world_run_until(w, tries_the_silent_one, PATIENCE_MS);
-	fake_release(FAKE_REP);
+	let_the_first_be_slow(w);
 	world_run_until(w, both_are_up, PATIENCE_MS);
 	world_free(w);
 }

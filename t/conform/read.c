@@ -139,6 +139,15 @@ START_TEST(what_comes_while_reading_is_disabled_is_told_in_order_when_it_is_enab
 }
 END_TEST
 
+/* The server does not read, and the client has sent. */
+static void connect_and_let_some_wait(struct world *w)
+{
+	world_connect_pair(w);
+	disable(w->server);
+	send_numbered(w->client, 0, SOME);
+	world_run_until(w, some_wait, 20000);
+}
+
 START_TEST(a_peer_waits_for_one_that_does_not_read)
 {
 	struct reading reading = { 0 };
@@ -162,10 +171,7 @@ START_TEST(reading_may_be_disabled_again_after_each_message)
 	struct world *w = reading_world(&reading);
 	unsigned i;
 
-	world_connect_pair(w);
-	disable(w->server);
-	send_numbered(w->client, 0, SOME);
-	world_run_until(w, some_wait, 20000);
+	connect_and_let_some_wait(w);
 	for (i = 1; i <= SOME; i++) {
 		enable(w->server);
 		world_run_a_little(w);
@@ -181,10 +187,7 @@ START_TEST(the_end_is_told_to_one_that_does_not_read_and_what_came_before_waits)
 	struct reading reading = { 0 };
 	struct world *w = reading_world(&reading);
 
-	world_connect_pair(w);
-	disable(w->server);
-	send_numbered(w->client, 0, SOME);
-	world_run_until(w, some_wait, 20000);
+	connect_and_let_some_wait(w);
 	evrdma_conn_close(w->client->conn);
 	world_run_until(w, server_is_down, 20000);
 	ck_assert_uint_eq(reading.told, 0);
@@ -204,10 +207,7 @@ START_TEST(what_is_enabled_before_the_end_is_told_before_it)
 	struct reading reading = { 0 };
 	struct world *w = reading_world(&reading);
 
-	world_connect_pair(w);
-	disable(w->server);
-	send_numbered(w->client, 0, SOME);
-	world_run_until(w, some_wait, 20000);
+	connect_and_let_some_wait(w);
 	enable(w->server);
 	evrdma_conn_close(w->client->conn);
 	world_run_until(w, server_is_down, 20000);
@@ -223,10 +223,7 @@ START_TEST(closing_ends_what_waits_to_be_read)
 	struct world *w = reading_world(&reading);
 	struct evrdma_traffic_stats stats;
 
-	world_connect_pair(w);
-	disable(w->server);
-	send_numbered(w->client, 0, SOME);
-	world_run_until(w, some_wait, 20000);
+	connect_and_let_some_wait(w);
 	evrdma_conn_close(w->server->conn);
 	ck_assert_int_eq(evrdma_conn_enable(w->server->conn), -ENOTCONN);
 	ck_assert_int_eq(evrdma_conn_disable(w->server->conn), -ENOTCONN);
