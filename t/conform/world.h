@@ -107,7 +107,7 @@ void world_close_other(struct world *w);
 void world_run_until(struct world *w, bool (*condition)(struct world *), int ms);
 /* So many turns of the loop, as far as there is something to do. */
 void world_run_turns(struct world *w, int turns);
-/* Until the loop is at rest, for what needs no time; a few times, for what a device does meanwhile. */
+/* Until the loop is at rest, a few times: what needs no time is done, by a device too. */
 void world_run_a_little(struct world *w);
 
 void world_listen(struct world *w);

@@ -67,7 +67,7 @@ static struct plain *plain_new(struct world *w, struct home *home)
 	return p;
 }
 
-/* An id of the user's may wait for nobody's answer, and its events come to the object from now on. */
+/* Unless that is refused the id is the object's from now on, with all its events. */
 void plain_adopt(struct foreign *foreign, struct home *home)
 {
 	struct world *w = home->thing.world;

@@ -1,4 +1,4 @@
-/* Pools, shared receive queues and domains of a base: they may be given up while others use them. */
+/* Pools, shared receive queues and domains: they may be given up while others use them. */
 #include "schedule/schedule.h"
 
 #include <errno.h>
