@@ -71,10 +71,16 @@ void ticket_drop(struct ticket *ticket, struct tickets *tickets)
 void ticket_over(struct ticket *ticket, struct tickets *tickets)
 {
 	struct world *w = ticket->thing->world;
+	const struct ticket *before;
 
 	MUST(!ticket->over, "work %u is over for the second time", ticket->serial);
-	MUST(TAILQ_FIRST(tickets) == ticket, "work %u is over before work %u, which was first",
-		ticket->serial, TAILQ_FIRST(tickets)->serial);
+	TAILQ_FOREACH (before, tickets, link) {
+		if (before == ticket)
+			break;
+		MUST(before->is_reply || ticket->is_reply,
+			"work %u is over before work %u, which was first",
+			ticket->serial, before->serial);
+	}
 	ticket->over = true;
 	TAILQ_REMOVE(tickets, ticket, link);
 	TAILQ_INSERT_TAIL(&w->spent, ticket, link);

@@ -103,6 +103,7 @@ struct ticket {
 	unsigned slot;
 	uint64_t add, compare;
 	bool inlined, with_imm, over;
+	bool is_reply; /* to one whose address may have to be asked for first */
 };
 TAILQ_HEAD(tickets, ticket);
 
@@ -136,7 +137,7 @@ struct endpoint {
 	bool want_writable, ended;
 	uint64_t since_us;
 	struct tickets tickets;
-	unsigned under_way, serial, taken;
+	unsigned under_way, serial, taken, replies;
 };
 
 struct member {
