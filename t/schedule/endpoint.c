@@ -251,7 +251,7 @@ void endpoint_submitted(struct endpoint *e, struct ticket *ticket, bool can, int
 }
 
 /* Who sent has no address, or too many replies wait for one. */
-static bool is_unreachable(int ret)
+bool endpoint_is_unreachable(int ret)
 {
 	return ret == -EBUSY || ret == -ETIMEDOUT || ret == -EHOSTUNREACH || ret == -ENETUNREACH;
 }
@@ -269,7 +269,7 @@ static void reply(struct endpoint *e, const struct evrdma_recv *recv)
 		ticket->with_imm ? &ticket->serial : NULL, endpoint_sent, ticket);
 	thing_returned(&e->thing, DGRAM_REPLY, ret);
 	e->replies += !ret;
-	endpoint_submitted(e, ticket, endpoint_can_send(e) && !is_unreachable(ret), ret);
+	endpoint_submitted(e, ticket, endpoint_can_send(e) && !endpoint_is_unreachable(ret), ret);
 }
 
 /* --- actions --------------------------------------------------------------------------------- */

@@ -62,7 +62,6 @@ const struct impossible impossible[] = {
 	{ DGRAM, DGRAM_RECEIVED, DGRAM_BEFORE, needs_ready },
 	{ DGRAM, DGRAM_SENT, DGRAM_BEFORE, needs_ready },
 	{ DGRAM, DGRAM_SEND_FAILED, DGRAM_BEFORE, needs_ready },
-	{ DGRAM, DGRAM_SEND_FAILED, IN(DGRAM_READY), "a datagram fails only with its endpoint" },
 	{ DGRAM, DGRAM_WRITABLE, BUT(IN(DGRAM_READY)), needs_ready },
 	{ DGRAM, DGRAM_ERROR, IN(DGRAM_NEW), "nothing was asked for" },
 	{ DGRAM, DGRAM_ERROR, IN(DGRAM_ENDED), ends_once },

@@ -190,7 +190,8 @@ struct friend *friend_new(struct endpoint *e, const struct evrdma_recv *recv)
 	f->timeout_ms = 4000;
 	thing_call(&e->thing, DGRAM_FIND);
 	f->peer = evrdma_peer_new_sender(e->dgram, recv, on_friend_event, f);
-	return friend_made(f, e->thing.state != DGRAM_READY);
+	return friend_made(
+		f, e->thing.state != DGRAM_READY || endpoint_is_unreachable(-errno));
 }
 
 static void find(struct world *w)

@@ -395,6 +395,8 @@ struct ticket *endpoint_make_datagram(struct endpoint *endpoint);
 bool endpoint_can_send(const struct endpoint *endpoint);
 /* can: whether the state of all who take part allows it. */
 void endpoint_submitted(struct endpoint *endpoint, struct ticket *ticket, bool can, int ret);
+/* Whether a call on who sent something may give that. */
+bool endpoint_is_unreachable(int ret);
 void endpoint_sent(struct evrdma_dgram *dgram, struct evrdma_buf *buf,
 	const struct evrdma_error *error, void *arg);
 struct friend *friend_new(struct endpoint *endpoint, const struct evrdma_recv *recv);
