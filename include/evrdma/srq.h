@@ -17,7 +17,8 @@ struct evrdma_srq;
  * options, in place of buffers for each: a server's memory then follows its traffic, not the number
  * of its connections. 1 to 65536; a device's limit shows when the first connection is made
  * (EINVAL or ENOMEM with EVRDMA_STEP_DEVICE). A peer that finds no buffer waits and tries again, as
- * its RNR retry count says.
+ * its RNR retry count says. When the device's queue breaks, the connections on it end with their
+ * error, and those that come later are on a new one.
  *
  * Returns NULL and sets errno: EINVAL (no pool, another base's, or depth out of range), ENOMEM.
  * Since 0.1.

@@ -280,6 +280,73 @@ START_TEST(an_error_of_a_shared_queue_ends_the_connections_on_it)
 }
 END_TEST
 
+/* By itself, or with the CQ that tells what it received. */
+static void break_shared(struct side *side, bool by_its_cq)
+{
+	if (by_its_cq)
+		fake_async_cq(qp_of(side)->recv_cq, IBV_EVENT_CQ_ERR);
+	else
+		fake_async_srq(qp_of(side)->srq, IBV_EVENT_SRQ_ERR);
+}
+
+START_TEST(a_shared_queue_that_broke_is_not_used_again)
+{
+	struct world *w = world_new();
+	struct evrdma_srq *srq = share(w);
+
+	w->options.drain_timeout_ms = 30;
+	world_connect_pair(w);
+	break_shared(w->client, _i);
+	world_run_until(w, world_none_live, PATIENCE_MS);
+	ck_assert_uint_eq(fake_live(FAKE_SRQ), 0);
+	world_connect_pair(w);
+	run_low(w);
+	ck_assert_uint_eq(fake_live(FAKE_SRQ), 1);
+	evrdma_srq_free(srq);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(a_shared_queue_that_broke_unused_is_replaced)
+{
+	struct world *w = world_new();
+	struct evrdma_srq *srq = share(w);
+	struct ibv_srq *first;
+
+	world_connect_pair(w);
+	first = qp_of(w->client)->srq;
+	evrdma_conn_close(w->client->conn);
+	evrdma_conn_close(w->server->conn);
+	world_run_until(w, world_none_live, PATIENCE_MS);
+	fake_async_srq(first, IBV_EVENT_SRQ_ERR);
+	world_run_a_little(w);
+	world_connect_pair(w);
+	run_low(w);
+	ck_assert_uint_eq(fake_calls("ibv_create_srq"), 2);
+	ck_assert_uint_eq(fake_live(FAKE_SRQ), 1);
+	evrdma_srq_free(srq);
+	world_free(w);
+}
+END_TEST
+
+/* The first event ends the connection, and the second still counts: nothing is waited for. */
+START_TEST(the_last_receive_is_known_beside_an_error)
+{
+	struct world *w = world_new();
+	struct evrdma_srq *srq = share(w);
+
+	w->options.drain_timeout_ms = PATIENCE_MS;
+	world_connect_pair(w);
+	fake_hold_last_receive(true);
+	fake_async_qp(qp_of(w->client), IBV_EVENT_QP_FATAL);
+	fake_async_qp(qp_of(w->client), IBV_EVENT_QP_LAST_WQE_REACHED);
+	fake_async_qp(qp_of(w->server), IBV_EVENT_QP_LAST_WQE_REACHED);
+	world_run_until(w, world_none_live, PATIENCE_MS / 2);
+	evrdma_srq_free(srq);
+	world_free(w);
+}
+END_TEST
+
 #define N(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 TCase *async_case(void)
@@ -303,5 +370,8 @@ TCase *async_case(void)
 	tcase_add_test(tc, the_limit_of_a_shared_queue_can_be_set_and_taken_back_while_it_is_used);
 	tcase_add_loop_test(
 		tc, an_error_of_a_shared_queue_ends_the_connections_on_it, 0, N(shared_errors));
+	tcase_add_loop_test(tc, a_shared_queue_that_broke_is_not_used_again, 0, 2);
+	tcase_add_test(tc, a_shared_queue_that_broke_unused_is_replaced);
+	tcase_add_test(tc, the_last_receive_is_known_beside_an_error);
 	return tc;
 }

@@ -415,6 +415,7 @@ void evr_qp_put_device(struct evr_qp *qp)
 {
 	struct evr_device *device = qp->device;
 
+	evr_srq_put(qp->srq);
 	qp->device = NULL;
 	qp->pd = NULL;
 	qp->srq = NULL;

@@ -37,10 +37,13 @@ static void complete(struct evr_work_owner *owner, uint32_t index, const struct 
 
 /* --- asynchronous events -------------------------------------------------------------------- */
 
+/* Whoever comes next has another, with all its buffers. */
 static void fail_all(struct evr_srq *srq, int err)
 {
 	struct evr_qp *qp;
 
+	srq->failed = true;
+	evr_recvq_stop(&srq->recvq);
 	TAILQ_FOREACH (qp, &srq->users, link)
 		evr_qp_fail(qp, err);
 }
@@ -99,7 +102,7 @@ static const struct evr_recvq_ops recvq_ops = {
 static void post(struct evr_task *task)
 {
 	struct evr_srq *srq = evr_container_of(task, struct evr_srq, post);
-	int ret = evr_recvq_post(&srq->recvq);
+	int ret = srq->failed ? 0 : evr_recvq_post(&srq->recvq);
 
 	if (ret)
 		fail_all(srq, -ret);
@@ -220,16 +223,57 @@ static int make(struct evrdma_srq *of, struct evr_pd *pd, struct evr_srq **made)
 	return ret;
 }
 
-int evr_srq_get(struct evrdma_srq *srq, struct evr_pd *pd, struct evr_srq **found)
+static bool is_broken(const struct evr_srq *srq)
+{
+	return srq->failed || srq->cq->broken;
+}
+
+static void destroy_if_spent(struct evr_srq *srq)
+{
+	if (!srq->holders && is_broken(srq))
+		destroy(srq);
+}
+
+static void forget_spent(struct evrdma_srq *srq)
+{
+	struct evr_srq *on_pd, *next;
+
+	TAILQ_FOREACH_SAFE (on_pd, &srq->on_pds, link, next)
+		destroy_if_spent(on_pd);
+}
+
+static struct evr_srq *find(const struct evrdma_srq *srq, const struct evr_pd *pd)
 {
 	struct evr_srq *on_pd;
 
 	TAILQ_FOREACH (on_pd, &srq->on_pds, link)
-		if (on_pd->pd == pd) {
-			*found = on_pd;
-			return 0;
-		}
-	return make(srq, pd, found);
+		if (on_pd->pd == pd && !is_broken(on_pd))
+			break;
+	return on_pd;
+}
+
+int evr_srq_get(struct evrdma_srq *srq, struct evr_pd *pd, struct evr_srq **found)
+{
+	struct evr_srq *on_pd;
+	int ret = 0;
+
+	forget_spent(srq);
+	on_pd = find(srq, pd);
+	if (!on_pd)
+		ret = make(srq, pd, &on_pd);
+	if (ret)
+		return ret;
+	on_pd->holders++;
+	*found = on_pd;
+	return 0;
+}
+
+void evr_srq_put(struct evr_srq *srq)
+{
+	if (!srq)
+		return;
+	srq->holders--;
+	destroy_if_spent(srq);
 }
 
 int evr_srq_attach(struct evr_srq *srq, struct evr_qp *qp)
@@ -296,7 +340,7 @@ int evrdma_srq_set_limit(
 	srq->limit_cb = cb;
 	srq->limit_arg = arg;
 	TAILQ_FOREACH (on_pd, &srq->on_pds, link)
-		if (!ret)
+		if (!ret && !is_broken(on_pd))
 			ret = set_limit(on_pd);
 	return ret;
 }

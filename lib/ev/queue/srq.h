@@ -6,6 +6,7 @@
 #define EVR_EV_SRQ_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 
 #include "ev/core/task.h"
 #include "ev/device/async.h"
@@ -36,6 +37,8 @@ struct evr_srq {
 	struct evr_pd_user on_pd;
 	struct evr_ptrmap qps; /* QP number -> struct evr_qp */
 	struct evr_qp_list users;
+	unsigned holders; /* the QPs that have it, attached or not */
+	bool failed;	  /* no QP is added, and those on it end */
 };
 
 TAILQ_HEAD(evr_srq_list, evr_srq);
@@ -58,8 +61,13 @@ TAILQ_HEAD(evr_shared_list, evrdma_srq);
 void evr_srq_ref(struct evrdma_srq *srq);
 void evr_srq_unref(struct evrdma_srq *srq);
 
-/* Finds or makes it; slow when it is made. 0 or -errno. */
+/*
+ * Finds or makes it; slow when it is made. 0 or -errno. One that broke, or whose CQ did, is never
+ * found again, and goes with its last user.
+ */
 int evr_srq_get(struct evrdma_srq *srq, struct evr_pd *pd, struct evr_srq **found);
+/* Slow when it goes. NULL is fine. */
+void evr_srq_put(struct evr_srq *srq);
 /* What comes for the verbs QP is told to it: 0 or -ENOMEM, and then it is detached all the same. */
 int evr_srq_attach(struct evr_srq *srq, struct evr_qp *qp);
 void evr_srq_detach(struct evr_srq *srq, struct evr_qp *qp);
