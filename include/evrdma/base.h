@@ -176,10 +176,12 @@ typedef void (*evrdma_base_cb)(struct evrdma_base *base, void *arg);
 
 /*
  * Closes everything on the base, then the base. Each object gets its closed event, then cb (which
- * may be NULL) runs, last; then the base is freed, and with it its own channel. Peers of
- * closed connections that have not answered are waited for, a second; more than 32 of them on a
- * link that is down, until the kernel has given them up, in a minute or more. The loop must run
- * until then: evrdma_base_close(base, NULL, NULL); event_base_dispatch(event_base);
+ * may be NULL) runs, last; then the base is freed, and with it its own channel. The answers of
+ * peers are waited for: of a connection that is closed with the base for its drain_timeout_ms, from
+ * evrdma_conn_disconnect() on where that was called; of one that was closed before, a second; of
+ * more than 32 of those on a link that is down, until the kernel has given them up, in a minute or
+ * more. The loop must run until then: evrdma_base_close(base, NULL, NULL);
+ * event_base_dispatch(event_base);
  * Legal in any callback. A second call changes nothing. During evrdma_base_shutdown() it ends the
  * wait, and the callback is the one that was given there. Since 0.1.
  */
@@ -190,8 +192,8 @@ void evrdma_base_close(struct evrdma_base *base, evrdma_base_cb cb, void *arg);
  * and connections not yet established are closed, each with its closed event. Established ones are
  * disconnected, as by evrdma_conn_disconnect(), and endpoints closed when all their sends are over.
  * When that is done, after timeout_ms at most, the base is closed: see evrdma_base_close(), for cb
- * too. No object is made meanwhile (EPIPE); calls with evrdma_base_run_in_loop() run on.
- * Legal in any callback. Returns 0, -EINVAL (timeout_ms is negative), or -EALREADY when the base is
+ * too; no connection waits for an answer any longer then. No object is made meanwhile (EPIPE);
+ * calls with evrdma_base_run_in_loop() run on. Legal in any callback. Returns 0, -EINVAL (timeout_ms is negative), or -EALREADY when the base is
  * being shut down or closed. Since 0.1.
  */
 int evrdma_base_shutdown(

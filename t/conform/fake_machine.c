@@ -355,6 +355,78 @@ START_TEST(a_shutdown_does_not_wait_beyond_its_deadline)
 }
 END_TEST
 
+static bool server_is_down(struct world *w)
+{
+	return w->server->down;
+}
+
+static struct world *disconnect_on_other(int drain_timeout_ms)
+{
+	struct world *w = world_new();
+
+	world_add_other(w);
+	w->on_event = keep_open;
+	w->options.drain_timeout_ms = drain_timeout_ms;
+	world_connect_pair(w);
+	ck_assert_int_eq(evrdma_conn_migrate(w->client->conn, w->other), 0);
+	fake_hold(FAKE_DREQ);
+	ck_assert_int_eq(evrdma_conn_disconnect(w->client->conn), 0);
+	world_run_a_little(w);
+	return w;
+}
+
+static void begin_to_close_other(struct world *w)
+{
+	evrdma_base_close(w->other, on_over, w);
+	w->other = NULL;
+	world_run_a_little(w);
+	ck_assert(!w->other_closed);
+}
+
+START_TEST(a_base_that_closes_waits_for_the_answer_to_a_disconnect)
+{
+	struct world *w = disconnect_on_other(PATIENCE_MS);
+
+	begin_to_close_other(w);
+	fake_release(FAKE_DREQ);
+	world_run_until(w, is_over, PATIENCE_MS / 2);
+	world_run_until(w, server_is_down, PATIENCE_MS);
+	ck_assert_int_eq(w->server->error, 0);
+	world_free(w);
+}
+END_TEST
+
+/* Of the time that the disconnect has, what is left. */
+START_TEST(a_base_that_closes_waits_no_longer_than_the_disconnect_did)
+{
+	uint64_t start_us = evr_clock_now_us();
+	struct world *w = disconnect_on_other(600);
+
+	while (evr_clock_now_us() - start_us < 300000)
+		event_base_loop(w->loop, EVLOOP_NONBLOCK);
+	begin_to_close_other(w);
+	start_us = evr_clock_now_us();
+	world_run_until(w, is_over, PATIENCE_MS);
+	ck_assert_uint_lt(evr_clock_now_us() - start_us, 450000);
+	fake_release(FAKE_DREQ);
+	world_free(w);
+}
+END_TEST
+
+/* It was closed before, and would have all its time on a base that is just closed. */
+START_TEST(a_shutdown_waits_for_no_answer_beyond_its_deadline)
+{
+	struct world *w = disconnect_on_other(PATIENCE_MS);
+
+	ck_assert_int_eq(evrdma_base_shutdown(w->other, 300, on_over, w), 0);
+	w->other = NULL;
+	evrdma_conn_close(w->client->conn);
+	world_run_until(w, is_over, PATIENCE_MS / 2);
+	fake_release(FAKE_DREQ);
+	world_free(w);
+}
+END_TEST
+
 TCase *machine_case(void)
 {
 	TCase *tc = tcase_create("machine");
@@ -370,5 +442,11 @@ TCase *machine_case(void)
 	tcase_add_test(tc, reading_the_channel_obeys_the_budget_of_a_turn);
 	tcase_add_test(tc, the_events_of_a_base_have_the_priorities_that_were_asked_for);
 	tcase_add_test(tc, a_shutdown_does_not_wait_beyond_its_deadline);
+	/* An iWARP id has nothing to wait for. */
+	if (fake_place_kind == FAKE_IWARP)
+		return tc;
+	tcase_add_test(tc, a_base_that_closes_waits_for_the_answer_to_a_disconnect);
+	tcase_add_test(tc, a_base_that_closes_waits_no_longer_than_the_disconnect_did);
+	tcase_add_test(tc, a_shutdown_waits_for_no_answer_beyond_its_deadline);
 	return tc;
 }

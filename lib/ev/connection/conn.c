@@ -214,6 +214,12 @@ static uint64_t left_us(uint64_t end_us)
 	return end_us > now_us ? end_us - now_us : 0;
 }
 
+static void start_wait(struct evrdma_conn *conn)
+{
+	conn->wait_end_us =
+		evr_clock_now_us() + (uint64_t)conn->options.drain_timeout_ms * US_PER_MS;
+}
+
 /* All that was sent before the disconnect has arrived, and the CM has heard of the connection. */
 static void disconnect_if_quiet(struct evrdma_conn *conn)
 {
@@ -393,14 +399,14 @@ static void stop_traffic(struct evrdma_conn *conn)
 	bool told = conn->handshaking && !rdma_disconnect(conn->cmid.cm);
 
 	conn->told |= told;
+	if (!conn->disconnecting)
+		start_wait(conn);
 	/* Of the two transports only InfiniBand's disconnect leaves the QP in the error state. */
 	if (!told || !is_infiniband(conn)) {
 		evr_qp_set_error(&conn->qp);
 		return;
 	}
 	evr_qp_in_error(&conn->qp);
-	if (conn->linked && !conn->disconnecting)
-		evr_base_add_timer(&conn->wait_timer, conn->options.drain_timeout_ms);
 }
 
 /*
@@ -459,14 +465,26 @@ static bool awaits_answer(const struct evrdma_conn *conn)
 	return conn->linked && conn->told && is_infiniband(conn);
 }
 
+/* False when the time that an answer has is over, or that of the base. */
+static bool wait_for_answer(struct evrdma_conn *conn)
+{
+	uint64_t us = left_us(conn->wait_end_us);
+	uint64_t most_us = evr_shutdown_left_us(conn->cmid.base);
+
+	if (us > most_us)
+		us = most_us;
+	if (us)
+		evr_base_add_timer(&conn->wait_timer, (int)((us + US_PER_MS - 1) / US_PER_MS));
+	return us;
+}
+
 /*
  * The id alone waits for the answer; on a base that is closing the connection does. The device goes
  * first: the CM closes a device that was removed with the last id on it.
  */
 static int end_id(struct evrdma_conn *conn)
 {
-	if (awaits_answer(conn) && evr_linger(&conn->cmid) &&
-		evtimer_pending(&conn->wait_timer, NULL))
+	if (awaits_answer(conn) && evr_linger(&conn->cmid) && wait_for_answer(conn))
 		return -EINPROGRESS;
 	event_del(&conn->wait_timer);
 	evr_qp_put_device(&conn->qp);
@@ -753,8 +771,7 @@ int evrdma_conn_disconnect(struct evrdma_conn *conn)
 	if (conn->disconnecting)
 		return 0;
 	conn->disconnecting = true;
-	conn->wait_end_us =
-		evr_clock_now_us() + (uint64_t)conn->options.drain_timeout_ms * EVR_US_PER_MS;
+	start_wait(conn);
 	evr_base_add_timer(&conn->wait_timer, conn->options.drain_timeout_ms);
 	disconnect_if_quiet(conn);
 	return 0;

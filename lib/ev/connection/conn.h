@@ -88,7 +88,7 @@ struct evrdma_conn {
 	bool ends; /* it is down, and that is told after what came before */
 	enum evrdma_conn_event end_event;
 	struct evrdma_error end_error;
-	uint64_t wait_end_us;  /* of a disconnect */
+	uint64_t wait_end_us;  /* of a disconnect, or for the answer to that of the end */
 	uint64_t wait_left_us; /* of that, while it is in our own queue */
 	bool peer_left; /* it disconnected, in order: what it acknowledged before is still coming */
 	struct event deadline;

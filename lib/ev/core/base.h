@@ -49,6 +49,7 @@ struct evrdma_base {
 
 	bool shutting_down;
 	struct event shutdown_timer;
+	uint64_t shutdown_end_us;
 	bool closing;
 	evrdma_base_cb closed_cb;
 	void *closed_arg;
@@ -103,5 +104,7 @@ void evr_base_set_priority(struct event *event, int priority);
 void evr_shutdown_init(struct evrdma_base *base);
 /* Closes the base when nobody is waited for. */
 void evr_shutdown_look(struct evrdma_base *base);
+/* What is left of its time; of a base that is not shut down there is no end to it. */
+uint64_t evr_shutdown_left_us(const struct evrdma_base *base);
 
 #endif

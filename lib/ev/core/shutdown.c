@@ -2,6 +2,9 @@
 #include <errno.h>
 
 #include "ev/core/base.h"
+#include "util/clock.h"
+
+enum { US_PER_MS = 1000 };
 
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
@@ -31,6 +34,15 @@ static bool shut_down(struct evr_obj *obj)
 	return false;
 }
 
+uint64_t evr_shutdown_left_us(const struct evrdma_base *base)
+{
+	uint64_t now_us = evr_clock_now_us();
+
+	if (!base->shutting_down)
+		return UINT64_MAX;
+	return base->shutdown_end_us > now_us ? base->shutdown_end_us - now_us : 0;
+}
+
 int evrdma_base_shutdown(struct evrdma_base *base, int timeout_ms, evrdma_base_cb cb, void *arg)
 {
 	if (timeout_ms < 0)
@@ -38,6 +50,7 @@ int evrdma_base_shutdown(struct evrdma_base *base, int timeout_ms, evrdma_base_c
 	if (evr_base_closing(base))
 		return -EALREADY;
 	base->shutting_down = true;
+	base->shutdown_end_us = evr_clock_now_us() + (uint64_t)timeout_ms * US_PER_MS;
 	base->closed_cb = cb;
 	base->closed_arg = arg;
 	evr_base_any_obj(base, shut_down);
