@@ -31,7 +31,9 @@ struct evrdma_listener_options {
 	int v6_only;     /* 0; 1: an IPv6 wildcard takes no IPv4 */
 	int ack_timeout; /* -1: not set; 0 to 31, for the connections that come of it */
 	unsigned max_connections;        /* 0: no limit; connections at once that come of it, with
-	                                    the requests that nobody has answered */
+	                                    the requests that nobody has answered; one that was
+	                                    closed counts on while its peer has not answered, for
+	                                    its drain_timeout_ms at most */
 	unsigned max_pending;            /* 8192; 0: no limit; requests at once that nobody has
 	                                    answered, handed out or waiting */
 	unsigned max_pending_per_source; /* 0: no limit; those of one peer's address */

@@ -18,6 +18,7 @@ libevr_ev_la_SOURCES = \
 	lib/ev/cm/cmid.c lib/ev/cm/cmid.h \
 	lib/ev/cm/linger.c lib/ev/cm/linger.h \
 	lib/ev/cm/lookup.c lib/ev/cm/lookup.h \
+	lib/ev/cm/slots.c lib/ev/cm/slots.h \
 	lib/ev/cm/target.c lib/ev/cm/target.h \
 	lib/ev/device/ah.c lib/ev/device/ah.h \
 	lib/ev/device/async.c lib/ev/device/async.h \
@@ -47,7 +48,6 @@ libevr_ev_la_SOURCES = \
 	lib/ev/connection/kept.c lib/ev/connection/kept.h \
 	lib/ev/connection/listener.c lib/ev/connection/listener.h \
 	lib/ev/connection/request.c lib/ev/connection/request.h \
-	lib/ev/connection/slots.c lib/ev/connection/slots.h \
 	lib/ev/datagram/dgram.c lib/ev/datagram/dgram.h \
 	lib/ev/datagram/dgram_send.c \
 	lib/ev/datagram/mcast.c lib/ev/datagram/mcast.h \

@@ -300,6 +300,81 @@ START_TEST(an_id_that_was_closed_keeps_no_base_from_closing)
 }
 END_TEST
 
+static uint64_t counted(struct world *w)
+{
+	struct evrdma_listener_stats stats;
+
+	evrdma_listener_get_stats(w->listener, &stats);
+	return stats.connections;
+}
+
+static bool none_is_counted(struct world *w)
+{
+	return !counted(w);
+}
+
+static bool server_is_closed(struct world *w)
+{
+	return !w->server;
+}
+
+static struct world *close_counted(int drain_timeout_ms)
+{
+	struct world *w = world_new();
+
+	w->on_event = keep_open;
+	w->options.drain_timeout_ms = drain_timeout_ms;
+	world_connect_pair(w);
+	fake_hold(FAKE_DREQ);
+	evrdma_conn_close(w->server->conn);
+	world_run_until(w, server_is_closed, 10000);
+	ck_assert_uint_eq(lingering(w), 1);
+	ck_assert_uint_eq(counted(w), 1);
+	return w;
+}
+
+START_TEST(an_id_that_was_closed_counts_as_a_connection_until_it_goes)
+{
+	struct world *w = close_counted(20000);
+
+	fake_release(FAKE_DREQ);
+	world_run_until(w, none_lingers, 10000);
+	ck_assert_uint_eq(counted(w), 0);
+	world_free(w);
+}
+END_TEST
+
+/* Or many that vanish with their network would keep all others out for a minute. */
+START_TEST(an_id_that_was_closed_counts_no_longer_than_a_drain)
+{
+	struct world *w = close_counted(100);
+
+	world_run_until(w, none_is_counted, 10000);
+	ck_assert_uint_eq(lingering(w), 1);
+	world_free(w);
+}
+END_TEST
+
+/* What is not closed counts, whatever its id does. */
+START_TEST(a_connection_that_ended_counts_until_it_is_closed)
+{
+	struct world *w = world_new();
+
+	w->on_event = keep_open;
+	world_connect_pair(w);
+	fake_hold(FAKE_DREQ);
+	inject(w->server, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+	world_run_until(w, server_is_down, 10000);
+	world_run_a_little(w);
+	fake_release(FAKE_DREQ);
+	world_run_until(w, none_lingers, 10000);
+	ck_assert_uint_eq(counted(w), 1);
+	evrdma_conn_close(w->server->conn);
+	world_run_until(w, none_is_counted, 10000);
+	world_free(w);
+}
+END_TEST
+
 START_TEST(a_disconnect_told_twice_and_late_ends_once)
 {
 	struct world *w = world_new();
@@ -697,6 +772,9 @@ TCase *silence_case(void)
 	tcase_add_test(tc, an_id_that_was_closed_goes_when_the_kernel_gives_up);
 	tcase_add_test(tc, an_id_that_was_closed_goes_with_its_device);
 	tcase_add_test(tc, an_id_that_was_closed_keeps_no_base_from_closing);
+	tcase_add_test(tc, an_id_that_was_closed_counts_as_a_connection_until_it_goes);
+	tcase_add_test(tc, an_id_that_was_closed_counts_no_longer_than_a_drain);
+	tcase_add_test(tc, a_connection_that_ended_counts_until_it_is_closed);
 	tcase_add_test(tc, the_kernels_own_not_supported_is_the_C_librarys);
 	if (!place_has(PLACE_DATAGRAMS | PLACE_GROUPS))
 		return tc;

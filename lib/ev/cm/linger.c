@@ -6,6 +6,7 @@
 
 #include "ev/cm/channel.h"
 #include "ev/cm/cmid.h"
+#include "ev/cm/slots.h"
 #include "ev/core/base.h"
 #include "ev/core/obj.h"
 #include "util/clock.h"
@@ -22,15 +23,18 @@ enum {
 	STUCK_US = 100000, /* takes whoever destroys an id in that case, and much more */
 };
 
-struct lingering {
+struct evr_lingering {
 	struct evr_obj obj;
 	struct evr_cmid cmid;
+	struct evr_lingering **link; /* what its connection knows it by, while that is there */
+	struct evr_slots *slots;     /* of the listener, or NULL: one is ours */
+	struct event slot_timer;
 	struct event timer; /* of a base that is closing */
 	bool due;
 	bool over; /* for the kernel: to destroy it takes no time */
 };
 
-static void on_over(struct lingering *linger)
+static void on_over(struct evr_lingering *linger)
 {
 	linger->over = true;
 	evr_obj_close(&linger->obj);
@@ -41,19 +45,31 @@ static void on_event(struct evr_cmid *cmid, const struct rdma_cm_event *event)
 {
 	if (event->event == RDMA_CM_EVENT_DISCONNECTED ||
 		event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
-		on_over(evr_container_of(cmid, struct lingering, cmid));
+		on_over(evr_container_of(cmid, struct evr_lingering, cmid));
 }
 
 static void on_lost(struct evr_cmid *cmid, int err)
 {
-	on_over(evr_container_of(cmid, struct lingering, cmid));
+	on_over(evr_container_of(cmid, struct evr_lingering, cmid));
 }
 
 static const struct evr_cmid_ops cmid_ops = { .event = on_event, .lost = on_lost };
 
+static void give_slot(struct evr_lingering *linger)
+{
+	event_del(&linger->slot_timer);
+	evr_slots_give(linger->slots);
+	linger->slots = NULL;
+}
+
+static void on_slot_timer(evutil_socket_t fd, short what, void *arg)
+{
+	give_slot(arg);
+}
+
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
-	struct lingering *linger = arg;
+	struct evr_lingering *linger = arg;
 
 	linger->due = true;
 	evr_obj_continue(&linger->obj);
@@ -67,7 +83,7 @@ static bool port_is_up(const struct rdma_cm_id *cm)
 }
 
 /* The kernel has many questions that it may not even get to ask. */
-static bool is_stuck(const struct lingering *linger)
+static bool is_stuck(const struct evr_lingering *linger)
 {
 	const struct evrdma_base *base = linger->obj.base;
 
@@ -75,7 +91,7 @@ static bool is_stuck(const struct lingering *linger)
 		(evr_channel_of(base)->linger_stuck || !port_is_up(linger->cmid.cm));
 }
 
-static void destroy(struct lingering *linger)
+static void destroy(struct evr_lingering *linger)
 {
 	uint64_t since_us = evr_clock_now_us();
 
@@ -87,7 +103,7 @@ static void destroy(struct lingering *linger)
 
 static int linger_end(struct evr_obj *obj)
 {
-	struct lingering *linger = evr_container_of(obj, struct lingering, obj);
+	struct evr_lingering *linger = evr_container_of(obj, struct evr_lingering, obj);
 
 	if (linger->over || (linger->due && !is_stuck(linger))) {
 		destroy(linger);
@@ -101,12 +117,17 @@ static int linger_end(struct evr_obj *obj)
 
 static void linger_closed(struct evr_obj *obj)
 {
+	struct evr_lingering *linger = evr_container_of(obj, struct evr_lingering, obj);
+
 	obj->base->stats.ids_lingering--;
+	give_slot(linger);
+	if (linger->link)
+		*linger->link = NULL;
 }
 
 static void linger_free(struct evr_obj *obj)
 {
-	free(evr_container_of(obj, struct lingering, obj));
+	free(evr_container_of(obj, struct evr_lingering, obj));
 }
 
 static const struct evr_obj_class linger_class = {
@@ -115,9 +136,9 @@ static const struct evr_obj_class linger_class = {
 	.free = linger_free,
 };
 
-int evr_linger(struct evr_cmid *cmid)
+int evr_linger(struct evr_cmid *cmid, struct evr_lingering **link)
 {
-	struct lingering *linger = calloc(1, sizeof(*linger));
+	struct evr_lingering *linger = calloc(1, sizeof(*linger));
 	int ret;
 
 	if (!linger)
@@ -129,8 +150,18 @@ int evr_linger(struct evr_cmid *cmid)
 	}
 	linger->cmid.owner = &linger->obj;
 	linger->cmid.ops = &cmid_ops;
+	linger->link = link;
+	*link = linger;
+	evr_base_assign_timer(cmid->base, &linger->slot_timer, on_slot_timer, linger);
 	evr_base_assign_timer(cmid->base, &linger->timer, on_timer, linger);
 	evr_cmid_hand_over(cmid, &linger->cmid);
 	linger->obj.base->stats.ids_lingering++;
 	return 0;
+}
+
+void evr_linger_keep_slot(struct evr_lingering *linger, struct evr_slots *slots, int ms)
+{
+	linger->link = NULL;
+	linger->slots = slots;
+	evr_base_add_timer(&linger->slot_timer, ms);
 }

@@ -8,8 +8,15 @@
 #define EVR_EV_LINGER_H
 
 struct evr_cmid;
+struct evr_lingering;
+struct evr_slots;
 
-/* Takes the id over. 0, or why it stays where it is. */
-int evr_linger(struct evr_cmid *cmid);
+/*
+ * Takes the id over. 0, or why it stays where it is. *lingering is where it is, and NULL when it
+ * has gone.
+ */
+int evr_linger(struct evr_cmid *cmid, struct evr_lingering **lingering);
+/* The connection goes, and its id is counted in its place until it goes too, or for so long. */
+void evr_linger_keep_slot(struct evr_lingering *lingering, struct evr_slots *slots, int ms);
 
 #endif

@@ -484,7 +484,8 @@ static bool wait_for_answer(struct evrdma_conn *conn)
  */
 static int end_id(struct evrdma_conn *conn)
 {
-	if (awaits_answer(conn) && evr_linger(&conn->cmid) && wait_for_answer(conn))
+	if (awaits_answer(conn) && evr_linger(&conn->cmid, &conn->lingering) &&
+		wait_for_answer(conn))
 		return -EINPROGRESS;
 	event_del(&conn->wait_timer);
 	evr_qp_put_device(&conn->qp);
@@ -534,6 +535,16 @@ static void conn_closed(struct evr_obj *obj)
 	evr_conn_tell(conn, EVRDMA_CONN_CLOSED, NULL);
 }
 
+/* An id that is still there is counted on, but not as long as the kernel may take. */
+static void give_slot(struct evrdma_conn *conn)
+{
+	if (conn->lingering)
+		evr_linger_keep_slot(
+			conn->lingering, conn->slots, conn->options.drain_timeout_ms);
+	else
+		evr_slots_give(conn->slots);
+}
+
 static void conn_free(struct evr_obj *obj)
 {
 	struct evrdma_conn *conn = evr_container_of(obj, struct evrdma_conn, obj);
@@ -542,7 +553,7 @@ static void conn_free(struct evr_obj *obj)
 	evr_qp_fini(&conn->qp);
 	evr_source_fini(&conn->source);
 	evr_targets_fini(&conn->targets);
-	evr_slots_give(conn->slots);
+	give_slot(conn);
 	obj->base->stats.connections--;
 	free(conn);
 }

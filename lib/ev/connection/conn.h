@@ -17,9 +17,9 @@
 
 #include "ev/cm/cmid.h"
 #include "ev/cm/lookup.h"
+#include "ev/cm/slots.h"
 #include "ev/cm/target.h"
 #include "ev/connection/kept.h"
-#include "ev/connection/slots.h"
 #include "ev/core/obj.h"
 #include "ev/device/source.h"
 #include "ev/queue/qp.h"
@@ -109,6 +109,7 @@ struct evrdma_conn {
 	struct sockaddr_storage src;
 	struct evr_targets targets;
 	struct evr_slots *slots; /* of the listener, or NULL: one is ours */
+	struct evr_lingering *lingering; /* our id, while it is there without us */
 
 	uint8_t peer_responder_resources; /* of the request that is accepted */
 	uint8_t peer_initiator_depth;

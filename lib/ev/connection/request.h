@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "ev/cm/cmid.h"
-#include "ev/connection/slots.h"
+#include "ev/cm/slots.h"
 #include "ev/core/inbox.h"
 #include "ev/core/obj.h"
 

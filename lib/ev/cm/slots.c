@@ -1,4 +1,4 @@
-#include "ev/connection/slots.h"
+#include "ev/cm/slots.h"
 
 #include <stdlib.h>
 
