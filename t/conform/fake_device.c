@@ -186,6 +186,34 @@ START_TEST(an_idle_connection_is_asked_and_goes_on_after_messages)
 }
 END_TEST
 
+static void send_one_more(struct side *side, const struct evrdma_error *error)
+{
+	if (side->is_client && !error && evrdma_conn_send_space(side->conn))
+		side_send(side, 1, 64);
+}
+
+/* On iWARP only an answer to a question tells that the peer is there, and it needs room. */
+START_TEST(a_connection_whose_queue_is_full_is_asked_nevertheless)
+{
+	const struct timeval tv = { 0, PROBES * KEEPALIVE_MS * 1000 };
+	struct world *w = world_new();
+	bool over = false;
+
+	w->tag = &over;
+	w->on_event = keep_open;
+	w->on_sent = send_one_more;
+	w->options.keepalive_ms = KEEPALIVE_MS;
+	w->options.send_depth = 4;
+	world_connect_pair(w);
+	side_send(w->client, 4, 64);
+	event_base_once(w->loop, -1, EV_TIMEOUT, on_time, w, &tv);
+	world_run_until(w, time_is_over, PATIENCE_MS);
+	ck_assert_msg(!w->client->down && !w->server->down, "%s", w->last_error);
+	w->on_sent = NULL;
+	world_free(w);
+}
+END_TEST
+
 /* --- shared receives ------------------------------------------------------------------------- */
 
 static bool none_live(struct world *w)
@@ -438,6 +466,7 @@ TCase *device_case(void)
 	tcase_add_test(tc, a_base_uses_the_completion_vector_that_it_is_given);
 	tcase_add_test(tc, inline_data_has_the_room_that_was_asked_for_or_the_connection_says_no);
 	tcase_add_test(tc, an_idle_connection_is_asked_and_goes_on_after_messages);
+	tcase_add_test(tc, a_connection_whose_queue_is_full_is_asked_nevertheless);
 	if (fake_place_kind != FAKE_IWARP) {
 		tcase_add_test(
 			tc, the_reason_in_a_completion_is_told_though_an_event_came_first);

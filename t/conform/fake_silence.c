@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <rdma/rdma_cma.h>
+#include <unistd.h>
 
 static bool server_is_down(struct world *w)
 {
@@ -741,6 +742,62 @@ START_TEST(a_peer_that_answers_no_keepalive_is_gone)
 }
 END_TEST
 
+enum { KEEPALIVE_MS = 300 };
+
+static struct world *pair_with_keepalive(void)
+{
+	struct world *w = world_new();
+
+	w->on_event = keep_open;
+	w->options.keepalive_ms = KEEPALIVE_MS;
+	world_connect_pair(w);
+	fake_work_by_hand(true);
+	return w;
+}
+
+static bool both_have_asked(struct world *w)
+{
+	return fake_calls("ibv_post_send") == 2;
+}
+
+/* So long nothing of the loop runs. */
+static void hold_up(unsigned ms)
+{
+	usleep(ms * 1000);
+}
+
+static void expect_none_is_down(struct world *w)
+{
+	hold_up(KEEPALIVE_MS / 10);
+	world_run_a_little(w);
+	world_run_a_little(w);
+	ck_assert(!w->client->down && !w->server->down);
+	fake_work_by_hand(false);
+	world_free(w);
+}
+
+START_TEST(an_answer_that_came_while_the_loop_was_held_up_counts)
+{
+	struct world *w = pair_with_keepalive();
+
+	world_run_until(w, both_have_asked, 10000);
+	ck_assert_uint_eq(fake_step(2), 2);
+	hold_up(2 * KEEPALIVE_MS);
+	world_run_a_little(w);
+	expect_none_is_down(w);
+}
+END_TEST
+
+START_TEST(who_is_asked_late_has_as_much_time_to_answer)
+{
+	struct world *w = pair_with_keepalive();
+
+	hold_up(3 * KEEPALIVE_MS);
+	world_run_until(w, both_have_asked, 10000);
+	expect_none_is_down(w);
+}
+END_TEST
+
 TCase *silence_case(void)
 {
 	static const int answers = sizeof(withheld_answers) / sizeof(withheld_answers[0]);
@@ -749,6 +806,8 @@ TCase *silence_case(void)
 	tcase_add_checked_fixture(tc, place.start, place.stop);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, a_peer_that_answers_no_keepalive_is_gone);
+	tcase_add_test(tc, an_answer_that_came_while_the_loop_was_held_up_counts);
+	tcase_add_test(tc, who_is_asked_late_has_as_much_time_to_answer);
 	tcase_add_loop_test(
 		tc, the_deadline_ends_a_connect_whose_answer_is_withheld, 0, answers);
 	tcase_add_test(tc, the_deadline_ends_a_connect_to_a_silent_host);

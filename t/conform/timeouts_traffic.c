@@ -578,9 +578,7 @@ TCase *timeouts_silence_case(void)
 	TCase *tc = new_case("silence");
 
 	tcase_add_test(tc, a_keepalive_that_is_not_answered_ends_both);
-	/* Not on iWARP yet: a send that has left is taken for a sign of the peer. */
-	if (!place.is_iwarp)
-		tcase_add_test(tc, a_keepalive_ends_who_goes_on_sending);
+	tcase_add_test(tc, a_keepalive_ends_who_goes_on_sending);
 	tcase_add_test(tc, a_keepalive_that_is_answered_ends_nothing);
 	tcase_add_test(tc, a_connection_nobody_uses_ends_with_its_idle_timeout);
 	return tc;

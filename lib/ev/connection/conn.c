@@ -71,6 +71,9 @@ void evr_conn_down(
 {
 	if (conn->state == EVR_CONN_DOWN || (conn->ends && !evr_qp_is_telling(&conn->qp)))
 		return;
+	/* What came since the keepalive began to wait is told before as well. */
+	if (!conn->ends)
+		evr_qp_stop_catching_up(&conn->qp);
 	conn->ends = true;
 	conn->end_event = event;
 	if (error)
@@ -239,7 +242,7 @@ static void on_sent(
 	struct evrdma_conn *conn = of_qp(qp);
 
 	if (!error)
-		evr_conn_heard(conn, send->kind != PROBE_CB);
+		evr_conn_sent(conn, send->opcode, send->kind != PROBE_CB);
 	if (conn->end == EVR_CONN_END_START)
 		evr_obj_continue(&conn->obj);
 	disconnect_if_quiet(conn);
@@ -278,7 +281,7 @@ static void on_received(struct evr_qp *qp, const struct evrdma_recv *recv)
 	}
 	if (!recv->err) {
 		evr_qp_release_sends(qp);
-		evr_conn_heard(conn, true);
+		evr_conn_received(conn);
 	}
 	evr_conn_read(conn, recv);
 }
@@ -323,6 +326,8 @@ static void on_caught_up(struct evr_qp *qp)
 		tell_end(conn);
 	else if (conn->state == EVR_CONN_SETUP)
 		evr_obj_work(&conn->obj);
+	else
+		evr_conn_judge_alive(conn);
 }
 
 static void on_spoken_to(struct evr_qp *qp)
@@ -741,12 +746,15 @@ int evrdma_conn_submit(struct evrdma_conn *conn, const struct evrdma_work *work,
 	return evr_qp_submit_send(&conn->qp, &send, work->segs, work->seg_count);
 }
 
-/* On iWARP a write is done when it left, so only a read, where there may be one, asks the peer. */
+bool evr_conn_asks_by_reading(const struct evrdma_conn *conn)
+{
+	return evr_qp_is_iwarp(&conn->qp) && conn->qp.initiator_depth;
+}
+
 int evr_conn_probe(struct evrdma_conn *conn)
 {
-	bool reads = evr_qp_is_iwarp(&conn->qp) && conn->qp.initiator_depth;
 	const struct evr_send send = {
-		.opcode = reads ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
+		.opcode = evr_conn_asks_by_reading(conn) ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
 		.kind = PROBE_CB,
 	};
 

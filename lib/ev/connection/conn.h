@@ -80,7 +80,8 @@ struct evrdma_conn {
 	bool connected; /* CONNECTED was told */
 	bool handshaking; /* the CM was asked to connect or accept: the peer may know of us */
 	bool disconnecting;
-	bool probing; /* the peer was asked whether it is there */
+	bool probing; /* the peer is asked whether it is there */
+	bool to_ask;  /* as soon as there is room for that */
 	bool settled;
 	bool settling;
 	bool linked; /* established for the CM, neither disconnected nor cut off: it can answer */
@@ -97,6 +98,7 @@ struct evrdma_conn {
 	struct event alive_timer;
 	uint64_t last_heard_us;
 	uint64_t last_message_us;
+	uint64_t asked_us;
 	struct event wait_timer;
 
 	bool read_disabled;
@@ -138,8 +140,11 @@ void evr_conn_linked(struct evrdma_conn *conn, const struct rdma_cm_event *estab
 /* conn_alive.c: from CONNECTED to the end. */
 void evr_conn_start_alive(struct evrdma_conn *conn);
 void evr_conn_stop_alive(struct evrdma_conn *conn);
-/* Something came from the peer, and whether it was, or answers, a message. */
-void evr_conn_heard(struct evrdma_conn *conn, bool message);
+void evr_conn_received(struct evrdma_conn *conn);
+/* A piece of work is done, and whether it was a message. */
+void evr_conn_sent(struct evrdma_conn *conn, enum ibv_wr_opcode opcode, bool message);
+/* All that was complete when the timer came is told. */
+void evr_conn_judge_alive(struct evrdma_conn *conn);
 void evr_conn_on_alive_timer(evutil_socket_t fd, short what, void *arg);
 
 /* conn_read.c */
@@ -158,6 +163,8 @@ void evr_conn_tell(
 void evr_conn_down(
 	struct evrdma_conn *conn, enum evrdma_conn_event event, const struct evrdma_error *error);
 void evr_conn_fail(struct evrdma_conn *conn, int err, enum evrdma_step step);
+/* Where a write is over when it has left, and a read may be made. */
+bool evr_conn_asks_by_reading(const struct evrdma_conn *conn);
 /* Asks the peer for nothing but an answer. 0, or why there is no room for it. */
 int evr_conn_probe(struct evrdma_conn *conn);
 void evr_conn_keep_peer_data(struct evrdma_conn *conn, const void *data, size_t len);

@@ -23,68 +23,114 @@ static int smaller(int a, int b)
 	return a < b ? a : b;
 }
 
+static int keepalive_left(const struct evrdma_conn *conn, uint64_t now_us)
+{
+	return left_of(conn->probing ? conn->asked_us : conn->last_heard_us, now_us,
+		conn->options.keepalive_ms);
+}
+
+static int idle_left(const struct evrdma_conn *conn, uint64_t now_us)
+{
+	return left_of(conn->last_message_us, now_us, conn->options.idle_timeout_ms);
+}
+
 static void sleep_until_due(struct evrdma_conn *conn, uint64_t now_us)
 {
 	const struct evrdma_conn_options *o = &conn->options;
-	int keepalive_ms = conn->probing ? 2 * o->keepalive_ms : o->keepalive_ms;
-	int ms = o->idle_timeout_ms ? left_of(conn->last_message_us, now_us, o->idle_timeout_ms)
-				    : left_of(conn->last_heard_us, now_us, keepalive_ms);
+	int ms = o->idle_timeout_ms ? idle_left(conn, now_us) : keepalive_left(conn, now_us);
 
 	if (o->idle_timeout_ms && o->keepalive_ms)
-		ms = smaller(ms, left_of(conn->last_heard_us, now_us, keepalive_ms));
+		ms = smaller(ms, keepalive_left(conn, now_us));
 	evr_base_add_timer(&conn->alive_timer, ms ? ms : 1);
 }
 
-/* When there is no room for a probe, the answers that the sends wait for say the same. */
-static void ask(struct evrdma_conn *conn)
+/* When there is no room for a probe, the first send that is over makes some. */
+static void ask(struct evrdma_conn *conn, uint64_t now_us)
 {
 	conn->probing = true;
-	evr_conn_probe(conn);
+	conn->asked_us = now_us;
+	conn->to_ask = evr_conn_probe(conn) != 0;
 }
 
 static bool is_over(const struct evrdma_conn *conn, uint64_t now_us)
 {
 	const struct evrdma_conn_options *o = &conn->options;
 
-	if (o->idle_timeout_ms && !left_of(conn->last_message_us, now_us, o->idle_timeout_ms))
+	if (o->idle_timeout_ms && !idle_left(conn, now_us))
 		return true;
-	return conn->probing && !left_of(conn->last_heard_us, now_us, 2 * o->keepalive_ms);
+	return conn->probing && !keepalive_left(conn, now_us);
 }
 
-void evr_conn_on_alive_timer(evutil_socket_t fd, short what, void *arg)
+void evr_conn_judge_alive(struct evrdma_conn *conn)
 {
-	struct evrdma_conn *conn = arg;
 	uint64_t now_us = evr_clock_now_us();
 
 	/* A probe that is held back asks nobody. */
 	if (conn->qp.sends_held)
-		conn->last_heard_us = now_us;
+		conn->last_heard_us = conn->asked_us = now_us;
 
 	if (is_over(conn, now_us)) {
 		evr_conn_fail(conn, ETIMEDOUT, EVRDMA_STEP_TRANSFER);
 		return;
 	}
-	if (conn->options.keepalive_ms && !conn->probing &&
-		!left_of(conn->last_heard_us, now_us, conn->options.keepalive_ms))
-		ask(conn);
+	if (conn->options.keepalive_ms && !conn->probing && !keepalive_left(conn, now_us))
+		ask(conn, now_us);
 	sleep_until_due(conn, now_us);
 }
 
-void evr_conn_heard(struct evrdma_conn *conn, bool message)
+/* What came while the loop was held up counts, so it is told first. */
+void evr_conn_on_alive_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct evrdma_conn *conn = arg;
+
+	if (!conn->ends && !evr_qp_catch_up(&conn->qp))
+		evr_conn_judge_alive(conn);
+}
+
+static void heard(struct evrdma_conn *conn, uint64_t now_us)
+{
+	conn->last_heard_us = now_us;
+	conn->probing = false;
+	conn->to_ask = false;
+}
+
+void evr_conn_received(struct evrdma_conn *conn)
 {
 	if (!is_on(conn))
 		return;
-	conn->last_heard_us = evr_clock_now_us();
-	conn->probing = false;
+	conn->last_message_us = evr_clock_now_us();
+	heard(conn, conn->last_message_us);
+}
+
+/*
+ * On iWARP what is sent or written is over when it was handed to TCP, and only what fetches was
+ * answered. Where nothing may be fetched, all there is to notice is a connection that breaks.
+ */
+static bool is_answer(const struct evrdma_conn *conn, enum ibv_wr_opcode opcode)
+{
+	return !evr_conn_asks_by_reading(conn) || evr_work_fetches(opcode);
+}
+
+void evr_conn_sent(struct evrdma_conn *conn, enum ibv_wr_opcode opcode, bool message)
+{
+	uint64_t now_us;
+
+	if (!is_on(conn))
+		return;
+	now_us = evr_clock_now_us();
 	if (message)
-		conn->last_message_us = conn->last_heard_us;
+		conn->last_message_us = now_us;
+	if (is_answer(conn, opcode))
+		heard(conn, now_us);
+	else if (conn->to_ask && conn->state == EVR_CONN_UP && !conn->ends)
+		ask(conn, now_us);
 }
 
 void evr_conn_start_alive(struct evrdma_conn *conn)
 {
 	if (!is_on(conn))
 		return;
-	evr_conn_heard(conn, true);
+	evr_conn_received(conn);
 	sleep_until_due(conn, conn->last_heard_us);
 }
 
