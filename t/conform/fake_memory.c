@@ -2,6 +2,7 @@
 #include "conform/fake.h"
 #include "conform/world.h"
 
+#include <errno.h>
 #include <event2/event.h>
 
 enum {
@@ -212,6 +213,91 @@ START_TEST(a_listener_on_an_address_keeps_what_its_connections_need)
 }
 END_TEST
 
+/* --- a pool that two receive from ------------------------------------------------------------ */
+
+/* Of a queue as deep as this a single buffer is posted at the end of the turn. */
+enum { TWO = 2, DEPTH = 5, BUFS = TWO * DEPTH + 1 };
+
+struct two {
+	struct evrdma_pool *pool;
+	struct side *clients[TWO];
+	struct evrdma_buf *held[TWO];
+	unsigned received;
+};
+
+static void accept_from_pool(struct world *w, struct evrdma_request *request)
+{
+	struct two *two = w->tag;
+
+	w->options.recv_depth = DEPTH;
+	w->options.recv_pool = two->pool;
+	side_accept(world_side_new(w, false), request);
+	w->options.recv_pool = NULL;
+}
+
+static void hold_two(struct side *side, const struct evrdma_recv *recv)
+{
+	struct two *two = side->world->tag;
+
+	if (!recv->err)
+		two->held[two->received++] = evrdma_buf_ref(recv->buf);
+}
+
+static bool two_came(struct world *w)
+{
+	return ((struct two *)w->tag)->received == TWO;
+}
+
+static uint64_t bufs_out(const struct two *two)
+{
+	struct evrdma_pool_stats stats;
+
+	evrdma_pool_get_stats(two->pool, &stats);
+	return stats.bufs_out;
+}
+
+static struct world *world_of_two(struct two *two)
+{
+	struct world *w = world_new();
+	struct evrdma_pool_options options;
+	unsigned i;
+
+	evrdma_pool_options_init(&options);
+	options.slab_bytes = PAGE;
+	options.max_bufs = BUFS;
+	two->pool = evrdma_pool_new_with_options(w->base, PAGE, &options);
+	w->tag = two;
+	w->on_request = accept_from_pool;
+	w->on_recv = hold_two;
+	w->options.recv_pool = NULL;
+	for (i = 0; i < TWO; i++) {
+		w->client = w->server = NULL;
+		world_connect_pair(w);
+		two->clients[i] = w->client;
+	}
+	return w;
+}
+
+/* The first has the last buffer, which its device does not take; the second waits for one. */
+START_TEST(what_one_cannot_register_is_offered_to_another)
+{
+	struct two two = { 0 };
+	struct world *w = world_of_two(&two);
+	unsigned i;
+
+	for (i = 0; i < TWO; i++)
+		side_send(two.clients[i], 1, 64);
+	/* The clients' buffers are registered when they are sent. */
+	fake_fail_next("ibv_reg_mr", ENOMEM);
+	world_run_until(w, two_came, PATIENCE_MS);
+	ck_assert_uint_eq(bufs_out(&two), BUFS);
+	for (i = 0; i < TWO; i++)
+		evrdma_buf_unref(two.held[i]);
+	evrdma_pool_free(two.pool);
+	world_free(w);
+}
+END_TEST
+
 TCase *memory_case(void)
 {
 	TCase *tc = tcase_create("memory");
@@ -226,5 +312,6 @@ TCase *memory_case(void)
 	tcase_add_test(tc, what_an_idle_device_has_left_is_used_again);
 	tcase_add_test(tc, a_base_that_closes_gives_memory_back_a_few_at_a_time);
 	tcase_add_test(tc, a_listener_on_an_address_keeps_what_its_connections_need);
+	tcase_add_test(tc, what_one_cannot_register_is_offered_to_another);
 	return tc;
 }

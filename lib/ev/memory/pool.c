@@ -452,17 +452,40 @@ static void unused(struct evrdma_buf *buf)
 	free_if_unused(pool);
 }
 
-void evr_pool_give_back(struct evrdma_pool *pool, struct evrdma_buf *buf)
+static struct evr_pool_waiter *first_to_offer(const struct evrdma_pool *pool)
+{
+	struct evr_pool_waiter *waiter;
+
+	TAILQ_FOREACH (waiter, &pool->waiters, link)
+		if (!waiter->starved)
+			break;
+	return waiter;
+}
+
+/* Who cannot use them either is starved by that, so that they come back once from each. */
+static void offer(struct evrdma_pool *pool)
+{
+	struct evr_pool_waiter *waiter;
+
+	while (pool->free_list && (waiter = first_to_offer(pool))) {
+		evr_pool_stop_waiting(pool, waiter);
+		waiter->available(waiter);
+	}
+}
+
+void evr_pool_give_back(struct evrdma_pool *pool, struct evrdma_buf *bufs)
 {
 	struct evrdma_buf **last = &pool->free_list;
 
 	while (*last)
 		last = &(*last)->next_free;
-	evr_poison(buf->data, buf->size, has_pattern(pool));
-	buf->refs = 0;
-	buf->next_free = NULL;
-	*last = buf;
-	pool->stats.bufs_out--;
+	*last = bufs;
+	for (; bufs; bufs = bufs->next_free) {
+		evr_poison(bufs->data, bufs->size, has_pattern(pool));
+		bufs->refs = 0;
+		pool->stats.bufs_out--;
+	}
+	offer(pool);
 }
 
 static void count_get(struct evrdma_pool_stats *stats)

@@ -20,6 +20,7 @@ struct evr_pool_waiter {
 	TAILQ_ENTRY(evr_pool_waiter) link;
 	void (*available)(struct evr_pool_waiter *waiter);
 	bool waiting;
+	bool starved; /* it has given back what it could not use, and wants other ones */
 };
 
 TAILQ_HEAD(evr_pool_waiter_list, evr_pool_waiter);
@@ -47,8 +48,11 @@ void evr_pool_ref(struct evrdma_pool *pool);
 void evr_pool_unref(struct evrdma_pool *pool);
 void evr_pool_wait(struct evrdma_pool *pool, struct evr_pool_waiter *waiter);
 void evr_pool_stop_waiting(struct evrdma_pool *pool, struct evr_pool_waiter *waiter);
-/* The only reference goes, to a buffer that is of no use now: it is offered to nobody. */
-void evr_pool_give_back(struct evrdma_pool *pool, struct evrdma_buf *buf);
+/*
+ * The only references go, to buffers that are of no use now, each the next_free of the one before:
+ * they are the last to be taken, and offered to those who wait and have not given any back.
+ */
+void evr_pool_give_back(struct evrdma_pool *pool, struct evrdma_buf *bufs);
 /* Somebody who receives into it lacks buffers, for a reason other than the pool's limit. */
 void evr_pool_tell_starved(struct evrdma_pool *pool, int err);
 

@@ -136,7 +136,7 @@ int evr_recvq_prepare(struct evr_recvq *recvq, struct evr_pd *pd, uint64_t deadl
 void evr_recvq_stop(struct evr_recvq *recvq)
 {
 	recvq->open = false;
-	recvq->starved = false;
+	recvq->pool_waiter.starved = false;
 	recvq->lack = 0;
 	event_del(&recvq->retry_timer);
 	if (recvq->pool)
@@ -316,21 +316,28 @@ static void refuse_new(struct evr_recvq *recvq, int err)
 /* Those passed over go behind others of the pool, which may be registered already. */
 static void give_new_back(struct evr_recvq *recvq)
 {
-	while (recvq->new_count)
-		evr_pool_give_back(recvq->pool, take_new(recvq));
+	struct evrdma_buf *buf, *bufs = NULL;
+
+	while ((buf = evr_recvq_take_any(recvq))) {
+		buf->next_free = bufs;
+		bufs = buf;
+	}
+	evr_pool_give_back(recvq->pool, bufs);
 }
 
+/* Tried again so long after it began: others that are posted meanwhile do not put it off. */
 static void starve(struct evr_recvq *recvq, int err)
 {
 	static const struct timeval retry = { RETRY_MS / 1000, RETRY_MS % 1000 * 1000 };
+	bool again = recvq->pool_waiter.starved;
 
+	recvq->pool_waiter.starved = true;
 	give_new_back(recvq);
 	evr_pool_wait(recvq->pool, &recvq->pool_waiter);
-	event_add(&recvq->retry_timer, &retry);
-	if (recvq->starved)
-		return;
-	recvq->starved = true;
-	evr_pool_tell_starved(recvq->pool, -err);
+	if (!evtimer_pending(&recvq->retry_timer, NULL))
+		event_add(&recvq->retry_timer, &retry);
+	if (!again)
+		evr_pool_tell_starved(recvq->pool, -err);
 }
 
 int evr_recvq_post(struct evr_recvq *recvq)
@@ -350,14 +357,14 @@ int evr_recvq_post(struct evr_recvq *recvq)
 	else if (err)
 		starve(recvq, err);
 	else if (some)
-		recvq->starved = false;
+		recvq->pool_waiter.starved = false;
 	return 0;
 }
 
 /* What cannot be had now is not asked for with every message. */
 static bool is_due(const struct evr_recvq *recvq)
 {
-	return recvq->open && !recvq->starved && recvq->new_count &&
+	return recvq->open && !recvq->pool_waiter.starved && recvq->new_count &&
 		(recvq->new_count >= CHAIN || recvq->new_count * 3 >= recvq->posted);
 }
 

@@ -48,8 +48,7 @@ struct evr_recvq {
 	bool paused;
 	struct evr_pool_waiter pool_waiter;
 	int lack; /* why the pool had no buffer, other than that all are out; 0 */
-	bool starved;
-	struct event retry_timer; /* while it is */
+	struct event retry_timer; /* while it is starved */
 };
 
 int evr_recvq_init(struct evr_recvq *recvq, struct event_base *event_base, uint32_t depth,
