@@ -281,6 +281,54 @@ START_TEST(a_device_that_never_tells_of_the_last_receive_is_waited_for_once)
 }
 END_TEST
 
+static void count_event(struct evrdma_base *base, enum evrdma_device_event event,
+	const char *device, int port_num, void *arg)
+{
+	(*(unsigned *)arg)++;
+}
+
+static void expect_told_once(struct world *w, unsigned *told)
+{
+	*told = 0;
+	fake_async_port(fake_place_kind, IBV_EVENT_PORT_ERR);
+	world_run_a_little(w);
+	ck_assert_uint_eq(*told, 1);
+}
+
+static bool one_channel_is_left(struct world *w)
+{
+	return fake_live(FAKE_CHANNEL) == 1;
+}
+
+static bool both_are_down(struct world *w)
+{
+	return w->client->down && w->server->down;
+}
+
+/* The old ones have not ended: there are two channels, and one descriptor for what happens. */
+START_TEST(who_comes_after_a_channel_was_lost_hears_of_the_device_once)
+{
+	struct world *w = world_with_shared_queue(300);
+	unsigned told;
+
+	w->on_event = leave_open;
+	evrdma_base_set_device_cb(w->base, count_event, &told);
+	fake_fail_next("ibv_get_cq_event", EIO);
+	side_send(w->client, 1, LEN);
+	world_run_until(w, both_are_down, PATIENCE_MS);
+	expect_told_once(w, &told);
+	w->client = w->server = NULL;
+	world_connect_pair(w);
+	ck_assert_uint_eq(fake_live(FAKE_CHANNEL), 2);
+	expect_told_once(w, &told);
+	world_run_until(w, one_channel_is_left, PATIENCE_MS);
+	expect_told_once(w, &told);
+	fake_async_qp(qp_of(w->client), IBV_EVENT_QP_FATAL);
+	world_run_until(w, world_client_is_down, PATIENCE_MS);
+	end_shared(w);
+}
+END_TEST
+
 TCase *posted_case(void)
 {
 	TCase *tc = tcase_create("posted");
@@ -297,6 +345,8 @@ TCase *posted_case(void)
 		tcase_add_test(tc, a_QP_on_a_shared_queue_stays_until_its_last_receive_is_told);
 		tcase_add_test(
 			tc, a_device_that_never_tells_of_the_last_receive_is_waited_for_once);
+		tcase_add_test(
+			tc, who_comes_after_a_channel_was_lost_hears_of_the_device_once);
 	}
 	return tc;
 }

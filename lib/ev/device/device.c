@@ -96,6 +96,17 @@ void evr_device_set_deaf(struct evr_device *device)
 	device->deaf = true;
 }
 
+/* A base may have two of it, of which one is deaf and goes: both hear of its ports. */
+static bool is_first_on_verbs(const struct evr_device *device)
+{
+	const struct evr_device *other;
+
+	TAILQ_FOREACH (other, &device->devices->list, link)
+		if (other->verbs == device->verbs)
+			break;
+	return other == device;
+}
+
 static void on_port_events(struct evr_async_subject *subject, uint32_t events)
 {
 	static const struct {
@@ -115,6 +126,8 @@ static void on_port_events(struct evr_async_subject *subject, uint32_t events)
 	unsigned port = evr_async_port_of(subject);
 	size_t i;
 
+	if (!is_first_on_verbs(device))
+		return;
 	for (i = 0; i < sizeof(told) / sizeof(told[0]); i++)
 		if (events & told[i].types)
 			evr_devlist_tell(device->devices, told[i].event, name, port);
