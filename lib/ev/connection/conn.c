@@ -220,7 +220,7 @@ static uint64_t left_us(uint64_t end_us)
 static void start_wait(struct evrdma_conn *conn)
 {
 	conn->wait_end_us =
-		evr_clock_now_us() + (uint64_t)conn->options.drain_timeout_ms * US_PER_MS;
+		evr_clock_now_us() + (uint64_t)conn->options.drain_timeout_ms * EVR_US_PER_MS;
 }
 
 /* All that was sent before the disconnect has arrived, and the CM has heard of the connection. */
@@ -479,7 +479,7 @@ static bool wait_for_answer(struct evrdma_conn *conn)
 	if (us > most_us)
 		us = most_us;
 	if (us)
-		evr_base_add_timer(&conn->wait_timer, (int)((us + US_PER_MS - 1) / US_PER_MS));
+		evr_base_add_timer(&conn->wait_timer, (int)((us + EVR_US_PER_MS - 1) / EVR_US_PER_MS));
 	return us;
 }
 

@@ -4,8 +4,6 @@
 #include "ev/core/base.h"
 #include "util/clock.h"
 
-enum { US_PER_MS = 1000 };
-
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
 	evrdma_base_close(arg, NULL, NULL);
@@ -50,7 +48,7 @@ int evrdma_base_shutdown(struct evrdma_base *base, int timeout_ms, evrdma_base_c
 	if (evr_base_closing(base))
 		return -EALREADY;
 	base->shutting_down = true;
-	base->shutdown_end_us = evr_clock_now_us() + (uint64_t)timeout_ms * US_PER_MS;
+	base->shutdown_end_us = evr_clock_now_us() + (uint64_t)timeout_ms * EVR_US_PER_MS;
 	base->closed_cb = cb;
 	base->closed_arg = arg;
 	evr_base_any_obj(base, shut_down);
