@@ -304,6 +304,157 @@ START_TEST(an_unused_device_can_leave_a_listening_process)
 }
 END_TEST
 
+/* --- while connects are under way ------------------------------------------------------------ */
+
+/* siw's library makes no more than some 55 QPs in a process. */
+enum { UNDER_WAY = 50, UNDER_WAY_ON_IWARP = 20 };
+
+/* How many ends are up when the device goes. */
+static const unsigned ends_up[] = { 0, 1, 10, 30 };
+
+struct rush {
+	unsigned told, wanted_up, begun;
+	bool listener_lost;
+	struct evrdma_request *late;
+};
+
+static void on_device(struct evrdma_base *base, enum evrdma_device_event event, const char *device,
+	int port_num, void *arg)
+{
+	struct rush *rush = arg;
+
+	rush->told += event == EVRDMA_DEVICE_REMOVED;
+}
+
+static void on_rush_listener(struct evrdma_listener *listener, enum evrdma_listener_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	struct world *w = arg;
+	struct rush *rush = w->tag;
+
+	if (event == EVRDMA_LISTENER_ERROR) {
+		rush->listener_lost = true;
+		evrdma_listener_close(listener);
+		w->listener = NULL;
+	}
+}
+
+/* In small turns, between which others have theirs. */
+static struct world *rushing_world(struct rush *rush)
+{
+	struct evrdma_base_options options;
+	struct world *w = world_new();
+
+	evrdma_base_options_init(&options);
+	options.turn_budget_us = 1;
+	world_replace_base(w, &options);
+	w->tag = rush;
+	w->options.send_depth = 4;
+	w->options.recv_depth = 4;
+	evrdma_base_set_device_cb(w->base, on_device, rush);
+	world_listen(w);
+	evrdma_listener_set_event_cb(w->listener, on_rush_listener);
+	return w;
+}
+
+static void rush_in(struct world *w, struct rush *rush)
+{
+	rush->begun = place.is_iwarp ? UNDER_WAY_ON_IWARP : UNDER_WAY;
+	while (w->live < rush->begun)
+		world_connect(w);
+}
+
+static bool enough_are_up(struct world *w)
+{
+	const struct rush *rush = w->tag;
+
+	return w->established >= rush->wanted_up && w->live > rush->begun;
+}
+
+static bool the_rush_is_over(struct world *w)
+{
+	return !w->live && ((struct rush *)w->tag)->listener_lost;
+}
+
+static void use_once_more(struct world *w)
+{
+	w->established = 0;
+	world_listen(w);
+	world_connect(w);
+	world_run_until(w, first_pair_is_up, 20000);
+}
+
+static void end_rush(struct world *w)
+{
+	if (place.own_core) {
+		world_run_until(w, device_is_removed, 5000);
+		place.add_device();
+		use_once_more(w);
+	}
+	ck_assert_uint_eq(((struct rush *)w->tag)->told, 1);
+	world_free(w);
+}
+
+START_TEST(a_removal_while_connects_are_under_way_is_told_once)
+{
+	struct rush rush = { .wanted_up = ends_up[_i] };
+	struct world *w = rushing_world(&rush);
+
+	rush_in(w, &rush);
+	world_run_until(w, enough_are_up, 20000);
+	place.remove_device();
+	world_run_until(w, the_rush_is_over, 40000);
+	end_rush(w);
+}
+END_TEST
+
+static void keep_the_second(struct world *w, struct evrdma_request *request)
+{
+	struct rush *rush = w->tag;
+
+	if (w->established)
+		rush->late = request;
+	else
+		side_accept(world_side_new(w, false), request);
+}
+
+static void accept_the_late_one(
+	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+	struct rush *rush = side->world->tag;
+	struct evrdma_request *late = rush->late;
+
+	side_close_if_down(side, event);
+	if (!side->down || !late)
+		return;
+	rush->late = NULL;
+	side_accept(world_side_new(side->world, false), late);
+}
+
+static bool one_is_late(struct world *w)
+{
+	return ((struct rush *)w->tag)->late;
+}
+
+/* Between the first who is told that the device goes, and the last. */
+START_TEST(a_device_that_goes_is_not_opened_for_a_late_accept)
+{
+	struct rush rush = { 0 };
+	struct world *w = rushing_world(&rush);
+
+	w->on_request = keep_the_second;
+	w->on_event = accept_the_late_one;
+	world_connect_pair(w);
+	world_connect(w);
+	world_run_until(w, one_is_late, 20000);
+	place.remove_device();
+	world_run_until(w, the_rush_is_over, 40000);
+	ck_assert_ptr_null(rush.late);
+	w->on_request = NULL;
+	end_rush(w);
+}
+END_TEST
+
 TCase *removal_case(void)
 {
 	TCase *tc = tcase_create("removal");
@@ -311,6 +462,9 @@ TCase *removal_case(void)
 	tcase_add_checked_fixture(tc, place.start, place.stop);
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, every_object_is_told_of_the_removal_of_its_device);
+	tcase_add_loop_test(tc, a_removal_while_connects_are_under_way_is_told_once, 0,
+		sizeof(ends_up) / sizeof(ends_up[0]));
+	tcase_add_test(tc, a_device_that_goes_is_not_opened_for_a_late_accept);
 	/* The stock CM never closes a device. */
 	if (place.own_core) {
 		tcase_add_test(tc, a_listener_comes_back_with_its_device_when_it_is_asked_to);

@@ -20,6 +20,7 @@ struct evr_channel {
 	struct event pause;
 	struct event look_timer;
 	struct evr_cmid_list cmids;
+	unsigned gone; /* of them, whose device is being removed */
 	struct evr_ptrmap map; /* struct rdma_cm_id -> struct evr_cmid */
 	evrdma_base_event_cb event_cb;
 	void *event_arg;

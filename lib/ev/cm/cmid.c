@@ -20,10 +20,42 @@ enum {
 
 static void on_late(evutil_socket_t fd, short what, void *arg);
 
+static void set_gone(struct evr_cmid *cmid)
+{
+	evr_channel_of(cmid->base)->gone += !cmid->gone;
+	cmid->gone = true;
+}
+
+static void set_all_gone(const struct evr_channel *channel, const struct ibv_context *verbs)
+{
+	struct evr_cmid *cmid;
+
+	TAILQ_FOREACH (cmid, &channel->cmids, link)
+		if (cmid->cm->verbs == verbs)
+			set_gone(cmid);
+}
+
+/* The device stays open for the CM, and its context is no other's, while an id is on it. */
+static bool is_on_gone_device(const struct evr_cmid *cmid)
+{
+	const struct evr_channel *channel = evr_channel_of(cmid->base);
+	const struct evr_cmid *other;
+
+	if (!channel->gone || !cmid->cm->verbs)
+		return false;
+	TAILQ_FOREACH (other, &channel->cmids, link)
+		if (other->gone && other->cm->verbs == cmid->cm->verbs)
+			return true;
+	return false;
+}
+
 static void belong_to(struct evr_cmid *cmid, struct evrdma_base *base)
 {
 	cmid->base = base;
 	cmid->lost = false;
+	cmid->gone = false;
+	if (is_on_gone_device(cmid))
+		set_gone(cmid);
 	evr_base_assign_timer(base, &cmid->late, on_late, cmid);
 	TAILQ_INSERT_TAIL(&evr_channel_of(base)->cmids, cmid, link);
 }
@@ -33,6 +65,7 @@ static void forget(struct evr_cmid *cmid)
 	struct evr_channel *channel = evr_channel_of(cmid->base);
 
 	event_del(&cmid->late);
+	channel->gone -= cmid->gone;
 	evr_ptrmap_remove(&channel->map, cmid->cm);
 	TAILQ_REMOVE(&channel->cmids, cmid, link);
 	evr_base_kick_if_closing(cmid->base);
@@ -82,6 +115,8 @@ void evr_cmid_hand_over(struct evr_cmid *from, struct evr_cmid *to)
 
 	/* The slot was freed just now, so there is room. */
 	(void)evr_cmid_take(to, base, cm);
+	if (from->gone)
+		set_gone(to);
 }
 
 void evr_cmid_destroy(struct evr_cmid *cmid)
@@ -192,6 +227,14 @@ static void drop_event(const struct rdma_cm_event *event)
 		rdma_destroy_id(event->id);
 }
 
+static void device_goes(struct evr_cmid *cmid)
+{
+	if (cmid->cm->verbs && !cmid->gone)
+		set_all_gone(evr_channel_of(cmid->base), cmid->cm->verbs);
+	if (cmid->unanswered)
+		evr_base_add_timer(&cmid->late, LATE_MS);
+}
+
 static void dispatch(struct evrdma_base *base, const struct rdma_cm_event *event)
 {
 	bool request = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
@@ -203,8 +246,8 @@ static void dispatch(struct evrdma_base *base, const struct rdma_cm_event *event
 		cmid->asked = false;
 		answered(cmid);
 	}
-	if (cmid && cmid->unanswered && event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
-		evr_base_add_timer(&cmid->late, LATE_MS);
+	if (cmid && event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		device_goes(cmid);
 	if (cmid)
 		cmid->ops->event(cmid, event);
 	else if (channel->event_cb)

@@ -32,6 +32,7 @@ struct evr_cmid {
 	bool unanswered;   /* see evr_cmid_asked() */
 	bool lost;	   /* its owner was told that no event will come */
 	bool listens;	   /* what the base has on its device stays */
+	bool gone;	   /* its device is being removed, whether it was told so itself or not */
 	struct event late; /* when no answer can come, the kernel has given up by then */
 };
 

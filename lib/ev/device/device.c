@@ -192,19 +192,21 @@ static struct evr_device *find(struct evr_devices *devices, struct ibv_context *
 	return device;
 }
 
-int evr_device_get(struct evrdma_base *base, struct ibv_context *verbs, struct evr_device **device)
+int evr_device_get(const struct evr_cmid *cmid, struct evr_device **device)
 {
-	struct evr_devices *devices = evr_devices_of(base);
+	struct evr_devices *devices = evr_devices_of(cmid->base);
 	int ret;
 
-	*device = find(devices, verbs);
+	if (cmid->gone)
+		return -ENODEV;
+	*device = find(devices, cmid->cm->verbs);
 	if (!*device) {
-		ret = open_device(devices, verbs, device);
+		ret = open_device(devices, cmid->cm->verbs, device);
 		if (ret)
 			return ret;
 	}
 	event_del(&(*device)->idle_timer);
-	evr_base_cancel(base, &(*device)->release);
+	evr_base_cancel(cmid->base, &(*device)->release);
 	(*device)->users++;
 	return 0;
 }

@@ -17,6 +17,7 @@
 #include "ev/device/pd.h"
 #include "util/list.h"
 
+struct evr_cmid;
 struct evr_devices;
 struct evrdma_base;
 
@@ -43,9 +44,11 @@ struct evr_device {
 
 TAILQ_HEAD(evr_device_list, evr_device);
 
-/* Finds or opens; slow when it opens. 0, or -errno of the verb that failed. */
-int evr_device_get(
-	struct evrdma_base *base, struct ibv_context *verbs, struct evr_device **device);
+/*
+ * Finds the id's, or opens it, which is slow. 0, -ENODEV when it is being removed, or -errno of the
+ * verb that failed.
+ */
+int evr_device_get(const struct evr_cmid *cmid, struct evr_device **device);
 /* Slow when it is the last user of a device that was removed. NULL is fine. */
 void evr_device_put(struct evr_device *device);
 /* The completion channel cannot be read any more. */
