@@ -71,10 +71,12 @@ int evrdma_id_migrate(struct evrdma_id *id, struct evrdma_base *base);
  * Operations that end in cb. One of resolve_addr, resolve_route, connect, accept may be under way
  * at a time, beside one disconnect and one join. timeout_ms must be more than 0. param may be NULL
  * as for rdma_connect().
- * An accept of a datagram id is over when the kernel has taken it.
+ * An accept of a datagram id is over when the kernel has taken it. A group is joined once, until it
+ * is left; so is one whose join failed: -EADDRINUSE, as the kernel would end the wrong of the two.
  * Return 0, or -errno when it did not begin: -EBUSY (one is under way; or a disconnect on iWARP
  * before the connect or accept was answered, where the kernel would wait), -EINVAL (also an accept
- * while a connect or accept is not answered, even if it timed out), the kernel's error. Since 0.1.
+ * while a connect or accept is not answered, even if it timed out), -ENOMEM, the kernel's error.
+ * Since 0.1.
  */
 int evrdma_id_resolve_addr(struct evrdma_id *id, const struct sockaddr *src,
 	const struct sockaddr *dst, int timeout_ms, evrdma_id_done_cb cb, void *arg);

@@ -26,6 +26,13 @@ struct operation {
 	bool under_way;
 };
 
+struct membership {
+	TAILQ_ENTRY(membership) link;
+	struct sockaddr_storage addr;
+};
+
+TAILQ_HEAD(membership_list, membership);
+
 struct evrdma_id {
 	struct evr_obj obj;
 	struct evr_cmid cmid;
@@ -34,6 +41,7 @@ struct evrdma_id {
 	struct operation operations[SLOT_COUNT];
 	struct event deadline; /* of the main operation */
 	bool accepted_now;     /* the accept of a datagram id, which no event answers */
+	struct membership_list groups; /* that were joined, or asked to, and not left */
 	struct sockaddr_storage joining;
 	bool left_now; /* the group that is being joined */
 };
@@ -247,9 +255,19 @@ static void id_closed(struct evr_obj *obj)
 	tell(of_obj(obj), NULL);
 }
 
+static void forget_group(struct evrdma_id *id, struct membership *group)
+{
+	TAILQ_REMOVE(&id->groups, group, link);
+	free(group);
+}
+
 static void id_free(struct evr_obj *obj)
 {
-	free(of_obj(obj));
+	struct evrdma_id *id = of_obj(obj);
+
+	while (!TAILQ_EMPTY(&id->groups))
+		forget_group(id, TAILQ_FIRST(&id->groups));
+	free(id);
 }
 
 static const struct evr_obj_class id_class = {
@@ -271,6 +289,7 @@ static struct evrdma_id *make(
 	id->cmid.ops = &cmid_ops;
 	id->event_cb = cb;
 	id->arg = arg;
+	TAILQ_INIT(&id->groups);
 	evr_base_assign_timer(base, &id->deadline, on_deadline, id);
 	ret = evr_obj_init(&id->obj, base, &id_class);
 	if (ret) {
@@ -397,8 +416,20 @@ static bool is_joining(const struct evrdma_id *id, const struct sockaddr_storage
 	return id->operations[SLOT_JOIN].under_way && !memcmp(&id->joining, addr, sizeof(*addr));
 }
 
+static struct membership *find_group(
+	const struct evrdma_id *id, const struct sockaddr_storage *addr)
+{
+	struct membership *group;
+
+	TAILQ_FOREACH (group, &id->groups, link)
+		if (!memcmp(&group->addr, addr, sizeof(*addr)))
+			break;
+	return group;
+}
+
 int evrdma_id_leave(struct evrdma_id *id, const struct sockaddr *addr)
 {
+	struct membership *group;
 	struct sockaddr_storage copy;
 	int ret = usable(id);
 
@@ -407,8 +438,13 @@ int evrdma_id_leave(struct evrdma_id *id, const struct sockaddr *addr)
 	ret = addr ? evr_addr_copy(&copy, addr) : -EINVAL;
 	if (!ret)
 		ret = result(rdma_leave_multicast(id->cmid.cm, (struct sockaddr *)&copy));
-	if (ret || !is_joining(id, &copy))
+	if (ret)
 		return ret;
+	group = find_group(id, &copy);
+	if (group)
+		forget_group(id, group);
+	if (!is_joining(id, &copy))
+		return 0;
 	id->left_now = true;
 	evr_obj_work(&id->obj);
 	return 0;
@@ -491,20 +527,46 @@ int evrdma_id_accept(struct evrdma_id *id, const struct rdma_conn_param *param, 
 	return ret;
 }
 
-int evrdma_id_join(struct evrdma_id *id, const struct sockaddr *addr, uint32_t join_flags,
-	evrdma_id_done_cb cb, void *arg)
+/* Of two memberships with one address the kernel ends the wrong one: see mcast.c. */
+static int add_group(struct evrdma_id *id, const struct sockaddr_storage *addr)
+{
+	struct membership *group;
+
+	if (find_group(id, addr))
+		return -EADDRINUSE;
+	group = calloc(1, sizeof(*group));
+	if (!group)
+		return -ENOMEM;
+	group->addr = *addr;
+	TAILQ_INSERT_HEAD(&id->groups, group, link);
+	return 0;
+}
+
+static int ask_to_join(struct evrdma_id *id, uint32_t join_flags)
 {
 	struct rdma_cm_join_mc_attr_ex attr = {
 		.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
 		.join_flags = join_flags,
 		.addr = (struct sockaddr *)&id->joining,
 	};
+	int ret = add_group(id, &id->joining);
+
+	if (ret)
+		return ret;
+	ret = begun(id, SLOT_JOIN, rdma_join_multicast_ex(id->cmid.cm, &attr, NULL), 0);
+	if (ret)
+		forget_group(id, TAILQ_FIRST(&id->groups));
+	return ret;
+}
+
+int evrdma_id_join(struct evrdma_id *id, const struct sockaddr *addr, uint32_t join_flags,
+	evrdma_id_done_cb cb, void *arg)
+{
 	int ret = addr ? begin(id, SLOT_JOIN, EVRDMA_STEP_JOIN, cb, arg) : -EINVAL;
 
 	if (!ret)
 		ret = evr_addr_copy(&id->joining, addr);
-	return ret ? ret
-		   : begun(id, SLOT_JOIN, rdma_join_multicast_ex(id->cmid.cm, &attr, NULL), 0);
+	return ret ? ret : ask_to_join(id, join_flags);
 }
 
 int evrdma_id_disconnect(struct evrdma_id *id, evrdma_id_done_cb cb, void *arg)
