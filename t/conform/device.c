@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "conform/memlock.h"
 #include "conform/suite.h"
 #include "conform/traced.h"
 #include "conform/world.h"
@@ -141,7 +142,8 @@ struct place place = {
 
 int main(void)
 {
-	static TCase *(*const more[])(void) = { traced_case };
+	static TCase *(*const more[])(void) = { memlock_case };
+	static TCase *(*const more_traced[])(void) = { traced_case };
 	int status;
 
 	place.ip = env("EVR_IP4");
@@ -153,7 +155,7 @@ int main(void)
 	close(mkstemp(removal_lock));
 	if (traced())
 		place.watch = traced_watch;
-	status = run_suite("device", more, traced());
+	status = run_suite("device", traced() ? more_traced : more, 1);
 	unlink(removal_lock);
 	return status;
 }

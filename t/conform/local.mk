@@ -31,7 +31,8 @@ EVR_CONFORM_LIBS = libevr_util.la $(VERBS_LIBS) $(LIBEVENT_LIBS) $(CHECK_LIBS)
 
 check_PROGRAMS += t/conform/device
 t_conform_device_SOURCES = $(EVR_CONFORM_SOURCES) \
-	t/conform/device.c t/conform/traced.c t/conform/traced.h
+	t/conform/device.c t/conform/memlock.c t/conform/memlock.h \
+	t/conform/traced.c t/conform/traced.h
 t_conform_device_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
 t_conform_device_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_conform_device_LDADD = libevrdma.la $(RDMACM_LIBS) $(EVR_CONFORM_LIBS)
@@ -97,10 +98,12 @@ if !SYSTEM_RDMACM
 check_PROGRAMS += t/conform/timeouts
 t_conform_timeouts_SOURCES = \
 	t/conform/timeouts.c t/conform/timeouts.h \
+	t/conform/hostile.c t/conform/hostile.h \
 	t/conform/timeouts_close.c \
 	t/conform/timeouts_connect.c \
 	t/conform/timeouts_hostile.c \
 	t/conform/timeouts_link.c \
+	t/conform/timeouts_stale.c \
 	t/conform/timeouts_traffic.c \
 	t/conform/world.c t/conform/world.h \
 	t/schedule/clock.c t/schedule/clock.h \
@@ -112,4 +115,16 @@ t_conform_timeouts_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_conform_timeouts_LDADD = libevrdma.la $(RDMACM_LIBS) $(EVR_CONFORM_LIBS) $(NL_LIBS)
 EXTRA_DIST += t/conform/timeouts.sh
 GUEST_TESTS += t/conform/timeouts.sh:rxe t/conform/timeouts.sh:siw
+
+# A server that the scheduler puts first.
+check_PROGRAMS += t/conform/fifo
+t_conform_fifo_SOURCES = \
+	t/conform/fifo.c \
+	t/conform/hostile.c t/conform/hostile.h \
+	t/conform/world.c t/conform/world.h
+t_conform_fifo_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
+t_conform_fifo_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_conform_fifo_LDADD = libevrdma.la $(RDMACM_LIBS) $(EVR_CONFORM_LIBS)
+EXTRA_DIST += t/conform/fifo.sh
+GUEST_TESTS += t/conform/fifo.sh:rxe
 endif

@@ -3,7 +3,7 @@
 
 #include "conform/timeouts.h"
 
-enum { MANY = 100, ROUNDS = 200, ROUNDS_MS = 1000 };
+enum { MANY = 100, IWARP_MANY = 20, CLOSES = 1000, ROUNDS = 200, ROUNDS_MS = 1000 };
 
 /* --- the DREQ is lost ------------------------------------------------------------------------ */
 
@@ -156,6 +156,69 @@ START_TEST(what_is_in_time_wait_hinders_no_connection)
 }
 END_TEST
 
+/* --- a tenth of all frames is lost ----------------------------------------------------------- */
+
+static void close_clients_only(
+	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+	if (event == EVRDMA_CONN_CONNECTED && side->is_client)
+		conns[conns_up++] = side->conn;
+	side_close_if_down(side, event);
+}
+
+static unsigned batch(void)
+{
+	return place.is_iwarp ? IWARP_MANY : MANY;
+}
+
+static bool batch_is_up(struct world *w)
+{
+	return w->established == 2 * batch();
+}
+
+static void connect_batch(struct world *w)
+{
+	unsigned i;
+
+	calm();
+	w->established = 0;
+	conns_up = 0;
+	for (i = 0; i < batch(); i++)
+		world_connect(w);
+	run_until(w, batch_is_up);
+}
+
+static void close_batch(struct world *w)
+{
+	static const struct weather rough = { .loss = 100 };
+	unsigned i;
+
+	wire_set(&rough);
+	for (i = 0; i < conns_up; i++)
+		evrdma_conn_close(conns[i]);
+	run_until(w, world_none_live);
+}
+
+/* Nobody but the peer ends the other side: none is left half open. */
+START_TEST(the_peers_of_a_thousand_closes_hear_of_them_in_rough_weather)
+{
+	struct world *w = world_new();
+	unsigned closes = 0;
+
+	w->on_event = close_clients_only;
+	w->options.send_depth = 4;
+	w->options.recv_depth = 4;
+	world_listen(w);
+	begin();
+	for (; closes < CLOSES; closes += batch()) {
+		connect_batch(w);
+		close_batch(w);
+	}
+	calm();
+	finish(w);
+}
+END_TEST
+
 /* --- cases ----------------------------------------------------------------------------------- */
 
 TCase *timeouts_close_case(void)
@@ -175,5 +238,6 @@ TCase *timeouts_again_case(void)
 	TCase *tc = new_case("again");
 
 	tcase_add_test(tc, what_is_in_time_wait_hinders_no_connection);
+	tcase_add_test(tc, the_peers_of_a_thousand_closes_hear_of_them_in_rough_weather);
 	return tc;
 }

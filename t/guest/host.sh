@@ -50,6 +50,8 @@ have_uml() { "$guestdir/fetch" -n uml >/dev/null; }
 # says SCRIPT TAG WORD: whether the script has the word in its line `# TAG: WORD...`.
 says() { sed -n "s/^# $2: \(.*\)/ \1 /p" "$(script_file "$1")" 2>/dev/null | grep -q " $3 "; }
 
+needs_qemu() { says "$1" needs two-processors || says "$1" needs own-processor || says "$1" needs probes; }
+
 # engine_for SCRIPT: the quicker engine of those that have what it needs.
 engine_for() {
 	if [ -n "${EVR_GUEST_ENGINE:-}" ]; then
@@ -58,7 +60,7 @@ engine_for() {
 		[ -e "$EVR_GUEST_KERNEL/linux" ] && echo uml || echo qemu
 	elif says "$1" needs virtual-time; then
 		echo uml
-	elif says "$1" needs two-processors || says "$1" needs probes || tree_has_sanitizers || ! have_uml; then
+	elif needs_qemu "$1" || tree_has_sanitizers || ! have_uml; then
 		echo qemu
 	else
 		echo uml
