@@ -237,7 +237,7 @@ void evr_device_set_removed(struct evrdma_base *base, struct ibv_context *verbs)
 			evr_base_add_timer(&device->idle_timer, 0);
 	}
 	if (ours)
-		evr_devlist_set_removed(devices, verbs->device);
+		evr_devlist_set_removed(devices, ibv_get_device_name(verbs->device));
 }
 
 bool evr_device_shed_all(struct evr_devices *devices, uint64_t deadline_us)

@@ -13,7 +13,7 @@
 struct evr_known_device {
 	TAILQ_ENTRY(evr_known_device) link;
 	char name[IBV_SYSFS_NAME_MAX];
-	int index; /* -1: it does not */
+	int index;
 	bool listed;
 	bool removed; /* and told */
 };
@@ -155,40 +155,21 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		evr_base_queue(devices->part.base, &devices->devlist.task);
 }
 
-static struct evr_known_device *find_there(struct evr_devlist *list, const char *name)
+void evr_devlist_set_removed(struct evr_devices *devices, const char *name)
 {
 	struct evr_known_device *known;
 
-	TAILQ_FOREACH (known, &list->known, link)
+	if (!devices->devlist.on) {
+		evr_devlist_tell(devices, EVRDMA_DEVICE_REMOVED, name, 0);
+		return;
+	}
+	TAILQ_FOREACH (known, &devices->devlist.known, link)
 		if (!known->removed && !strcmp(known->name, name))
 			break;
-	return known;
-}
-
-/*
- * Where the list is not read it is made of those that were removed: who opens such a device before
- * he has heard of it is not the first to hear. One that the kernel does not count is like any other
- * of its name. False: it was known.
- */
-static bool note_removed(struct evr_devlist *list, const char *name, int index)
-{
-	struct evr_known_device *known =
-		list->on ? find_there(list, name) : find(list, name, index);
-	bool is_news = list->on ? known != NULL : !known || index < 0;
-
-	if (is_news && !known)
-		known = add(list, name, index);
-	if (known)
-		known->removed = true;
-	return is_news;
-}
-
-void evr_devlist_set_removed(struct evr_devices *devices, struct ibv_device *device)
-{
-	const char *name = ibv_get_device_name(device);
-
-	if (note_removed(&devices->devlist, name, ibv_get_device_index(device)))
-		evr_devlist_tell(devices, EVRDMA_DEVICE_REMOVED, name, 0);
+	if (!known)
+		return;
+	known->removed = true;
+	evr_devlist_tell(devices, EVRDMA_DEVICE_REMOVED, name, 0);
 }
 
 /* --- life ----------------------------------------------------------------------------------- */

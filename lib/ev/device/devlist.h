@@ -11,7 +11,6 @@
 #include <evrdma/base.h>
 
 struct evr_devices;
-struct ibv_device;
 struct evr_known_device;
 
 TAILQ_HEAD(evr_known_device_list, evr_known_device);
@@ -30,6 +29,6 @@ void evr_devlist_fini(struct evr_devices *devices);
 void evr_devlist_tell(struct evr_devices *devices, enum evrdma_device_event event,
 	const char *device, unsigned port_num);
 /* The CM was first to say that a device goes: tells it, unless it is known already. */
-void evr_devlist_set_removed(struct evr_devices *devices, struct ibv_device *device);
+void evr_devlist_set_removed(struct evr_devices *devices, const char *name);
 
 #endif
