@@ -7,7 +7,8 @@ EVR_EXAMPLES = \
 	examples/04-datagram-service \
 	examples/05-datagram-client \
 	examples/06-many-threads \
-	examples/07-reconnect
+	examples/07-reconnect \
+	examples/08-shared-memory
 noinst_PROGRAMS += $(EVR_EXAMPLES)
 EVR_EXAMPLES_LINK = $(AM_LDFLAGS) -no-install
 EVR_EXAMPLES_LIBS = libevrdma.la $(LIBEVENT_LIBS)
@@ -32,6 +33,9 @@ examples_06_many_threads_LDADD = $(EVR_EXAMPLES_LIBS) -lpthread
 examples_07_reconnect_SOURCES = examples/07-reconnect.c
 examples_07_reconnect_LDFLAGS = $(EVR_EXAMPLES_LINK)
 examples_07_reconnect_LDADD = $(EVR_EXAMPLES_LIBS)
+examples_08_shared_memory_SOURCES = examples/08-shared-memory.c
+examples_08_shared_memory_LDFLAGS = $(EVR_EXAMPLES_LINK)
+examples_08_shared_memory_LDADD = $(EVR_EXAMPLES_LIBS) -lpthread
 
 # To read, and to begin from.
 exampledir = $(docdir)/examples

@@ -49,6 +49,7 @@ EVR_BUF_ALIASES = \
 	man/evrdma_pool_get.3 \
 	man/evrdma_pool_buf_size.3 \
 	man/evrdma_buf_new_reference.3 \
+	man/evrdma_buf_new_shared.3 \
 	man/evrdma_buf_ref.3 \
 	man/evrdma_buf_unref.3 \
 	man/evrdma_buf_data.3 \
@@ -96,6 +97,7 @@ EVR_DGRAM_ALIASES = \
 	man/evrdma_dgram_get_cm_id.3
 EVR_DOMAIN_ALIASES = \
 	man/evrdma_domain_new.3 \
+	man/evrdma_domain_new_shared.3 \
 	man/evrdma_domain_free.3
 EVR_ERROR_ALIASES = \
 	man/evrdma_error_text.3 \

@@ -71,7 +71,8 @@ struct evrdma_base_options {
 	unsigned flags;          /* EVRDMA_BASE_OPT_* */
 	uint64_t max_pinned_bytes; /* 0: no limit; bytes of memory registered at once, once for each
 	                              protection domain. What is beyond fails with EDQUOT, as an
-	                              error of the object that needs it or of the call */
+	                              error of the object that needs it or of the call. That of
+	                              evrdma_buf_new_shared() counts for no base */
 	int comp_vector;         /* -1: the bases of a process take turns. Otherwise the completion
 	                            vector, modulo how many the device has, of all CQs of the base:
 	                            whose interrupt, and with it whose processor, tells of them */

@@ -25,6 +25,7 @@ extern "C" {
 #endif
 
 struct evrdma_base;
+struct evrdma_domain;
 struct evrdma_pool;
 struct evrdma_buf;
 
@@ -134,6 +135,21 @@ typedef void (*evrdma_buf_cleanup_cb)(void *data, size_t size, void *arg);
  */
 struct evrdma_buf *evrdma_buf_new_reference(
 	void *data, size_t size, unsigned flags, evrdma_buf_cleanup_cb cleanup, void *arg);
+
+/*
+ * The same for all threads whose connections are in a domain of evrdma_domain_new_shared(): with
+ * each of these, and with no others, any number of threads may use it at once. It is registered
+ * once with each device, by the one that uses it first there, in that call, while others that want
+ * it wait; all get the same key. That counts for no base, nor against its max_pinned_bytes. Its
+ * references are counted for all threads; the thread that drops the last one, or has the last
+ * completion, ends its registrations and calls cleanup.
+ * What else is on it, the contents and the pointer of evrdma_buf_set_user(), is the program's to
+ * guard. The domain may be given up before it.
+ * Any thread. Returns NULL and sets errno: EINVAL (also: no domain, or one of a base), ENOMEM.
+ * Since 0.1.
+ */
+struct evrdma_buf *evrdma_buf_new_shared(struct evrdma_domain *domain, void *data, size_t size,
+	unsigned flags, evrdma_buf_cleanup_cb cleanup, void *arg);
 
 /*
  * A pointer of the caller's on a buffer, of which the library makes nothing: NULL when the buffer

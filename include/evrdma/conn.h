@@ -54,7 +54,8 @@ struct evrdma_conn_options {
 	                                  buffers of this pool are kept posted */
 	struct evrdma_srq *srq;        /* NULL; otherwise in place of recv_depth and recv_pool: the
 	                                  buffers are shared with others */
-	struct evrdma_domain *domain;  /* NULL: the one that all without a domain share */
+	struct evrdma_domain *domain;  /* NULL: the one that all without a domain share; of the
+	                                  base, or of evrdma_domain_new_shared() */
 	int port_space;                /* RDMA_PS_TCP (0x0106), or RDMA_PS_IB (0x013f) */
 	int tos;                       /* -1: not set; 0 to 255: type of service */
 	int ack_timeout;               /* -1: not set; 0 to 31: 4.096 us * 2^n for the peer's
@@ -247,8 +248,8 @@ int evrdma_conn_recv(struct evrdma_conn *conn, struct evrdma_buf *buf);
  * first sends of an accepted connection wait for the peer's first message, 100 ms at most.
  * Returns 0; -EAGAIN when send_depth sends are under way and send_queue wait (WRITABLE follows);
  * -ENOTCONN before CONNECTED and after the end; -EMSGSIZE when len is more than the buffer; -EINVAL
- * without one.
- * Since 0.1.
+ * without one; -EXDEV for a buffer of evrdma_buf_new_shared() whose domain the connection is not
+ * in; -ENOMEM and -EDQUOT as for any work. Since 0.1.
  */
 int evrdma_conn_send(struct evrdma_conn *conn, struct evrdma_buf *buf, size_t len,
 	evrdma_conn_send_cb cb, void *arg);
@@ -270,7 +271,8 @@ typedef void (*evrdma_conn_work_cb)(
  * -EMSGSIZE (more than inline_bytes),
  * -EOPNOTSUPP (the device has no such work; or a read or an atomic, and none was agreed on with the
  * peer: evrdma_conn_get_initiator_depth()), -ENOMEM (memory could not be registered), -EDQUOT (nor
- * may it, by max_pinned_bytes of the base). Since 0.1.
+ * may it, by max_pinned_bytes of the base), -EXDEV (evrdma_buf_new_shared() for another domain).
+ * Since 0.1.
  */
 int evrdma_conn_submit(struct evrdma_conn *conn, const struct evrdma_work *work,
 	evrdma_conn_work_cb cb, void *arg);
@@ -279,8 +281,8 @@ int evrdma_conn_submit(struct evrdma_conn *conn, const struct evrdma_work *work,
  * Fills in what the peer of this connection needs to reach the buffer, to be sent to it: whoever of
  * the same domain has the key may do there what the buffer's flags say, until the buffer is freed.
  * Returns 0; -EINVAL without a buffer or remote; -EACCES for a buffer without such flags; -ENOTCONN
- * before there is a device (before CONNECTED at the latest) and after the end; -ENOMEM; -EDQUOT.
- * Since 0.1.
+ * before there is a device (before CONNECTED at the latest) and after the end; -ENOMEM; -EDQUOT;
+ * -EXDEV. Since 0.1.
  */
 int evrdma_conn_expose(
 	struct evrdma_conn *conn, struct evrdma_buf *buf, struct evrdma_remote *remote);

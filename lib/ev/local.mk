@@ -29,6 +29,7 @@ libevr_ev_la_SOURCES = \
 	lib/ev/device/owner.h \
 	lib/ev/device/pd.c lib/ev/device/pd.h \
 	lib/ev/device/region.c lib/ev/device/region.h \
+	lib/ev/device/shared.c lib/ev/device/shared.h \
 	lib/ev/device/source.c lib/ev/device/source.h \
 	lib/ev/memory/buf.c lib/ev/memory/buf.h \
 	lib/ev/memory/poison.c lib/ev/memory/poison.h \

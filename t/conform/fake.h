@@ -13,7 +13,7 @@ TCase *async_case(void);
 TCase *attempt_case(void);
 TCase *budget_case(void);
 TCase *calls_case(void);
-TCase *memory_case(void);
+TCase *steps_case(void);
 TCase *channel_case(void);
 TCase *device_case(void);
 TCase *infiniband_case(void);
@@ -22,6 +22,7 @@ TCase *machine_case(void);
 TCase *missing_case(void);
 TCase *report_case(void);
 TCase *posted_case(void);
+TCase *shared_case(void);
 TCase *silence_case(void);
 
 #endif

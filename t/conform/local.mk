@@ -12,6 +12,7 @@ EVR_CONFORM_SOURCES = \
 	t/conform/limits.c \
 	t/conform/listener.c \
 	t/conform/member.c t/conform/member.h \
+	t/conform/memory.c \
 	t/conform/name.c \
 	t/conform/option.c \
 	t/conform/process.c \
@@ -51,12 +52,13 @@ EVR_CONFORM_FAKE_SOURCES = $(EVR_CONFORM_SOURCES) \
 	t/conform/fake_device.c \
 	t/conform/fake_infiniband.c \
 	t/conform/fake_machine.c \
-	t/conform/fake_memory.c \
 	t/conform/fake_missing.c \
 	t/conform/fake_posted.c \
 	t/conform/fake_reply.c \
 	t/conform/fake_report.c \
-	t/conform/fake_silence.c
+	t/conform/fake_shared.c \
+	t/conform/fake_silence.c \
+	t/conform/fake_steps.c
 EVR_CONFORM_FAKE_LIBS = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS) $(CHECK_LIBS)
 t_conform_fake_roce_t_SOURCES = $(EVR_CONFORM_FAKE_SOURCES)
 t_conform_fake_roce_t_CPPFLAGS = \

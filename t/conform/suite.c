@@ -25,6 +25,7 @@ static TCase *(*const cases[])(void) = {
 	pool_case,
 	receive_case,
 	read_case,
+	memory_case,
 };
 
 int run_suite(const char *name, TCase *(*const more[])(void), size_t n)

@@ -28,6 +28,7 @@ TCase *limits_case(void);
 TCase *pool_case(void);
 TCase *receive_case(void);
 TCase *read_case(void);
+TCase *memory_case(void);
 
 /* Runs them all, and the n more of the place's own; returns main's status. */
 int run_suite(const char *name, TCase *(*const more[])(void), size_t n);

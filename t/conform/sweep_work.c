@@ -233,6 +233,60 @@ static void memory_is_limited(struct run *r)
 	pair_start(r);
 }
 
+/* --- memory of several bases ----------------------------------------------------------------- */
+
+/* What names it keeps it. */
+static void give_domain_up(struct run *r)
+{
+	evrdma_domain_free(r->options.domain);
+	r->options.domain = NULL;
+}
+
+static bool expose_both(struct run *r, struct evrdma_buf *buf)
+{
+	struct evrdma_remote one, other;
+
+	return run_ok(r, evrdma_conn_expose(r->server, buf, &one)) &&
+	       run_ok(r, evrdma_conn_expose(r->client, buf, &other)) && one.key == other.key;
+}
+
+static void send_shared(struct run *r)
+{
+	struct evrdma_buf *buf = run_hold(
+		r, run_made(r, evrdma_buf_new_shared(r->options.domain, memory, MEMORY,
+				       EVRDMA_BUF_OPT_REMOTE_READ, on_cleanup, r)));
+	const struct evrdma_seg seg = { buf, MEMORY - SWEEP_LEN, SWEEP_LEN };
+	const struct evrdma_work work = { .op = EVRDMA_OP_SEND, .segs = &seg, .seg_count = 1 };
+
+	give_domain_up(r);
+	if (buf && expose_both(r, buf))
+		submit(r, &work);
+}
+
+static void hear_shared(struct run *r, struct evrdma_conn *conn, const struct evrdma_recv *recv)
+{
+	if (recv->err || r->finished)
+		return;
+	r->through = conn == r->server && recv->len == SWEEP_LEN;
+	evrdma_conn_close(r->client);
+}
+
+static void memory_is_shared(struct run *r)
+{
+	pair_init(r);
+	r->on_up = send_shared;
+	r->on_recv = hear_shared;
+	r->on_request = accept_with_pool;
+	r->after = give_domain_up;
+	r->connects = run_add_base(r, NULL);
+	if (r->connects)
+		r->options.recv_pool = run_have(r, evrdma_pool_new(r->connects, SWEEP_LEN, 0));
+	if (r->options.recv_pool)
+		r->options.domain = run_have(r, evrdma_domain_new_shared());
+	if (r->options.domain)
+		pair_start(r);
+}
+
 /* --- reading --------------------------------------------------------------------------------- */
 
 /* Until all that was sent waits; then it is told. */
@@ -301,6 +355,7 @@ const struct scenario sweep_work[] = {
 	{ "queue is full", queue_is_full },
 	{ "pool is trimmed", pool_is_trimmed },
 	{ "memory is limited", memory_is_limited },
+	{ "memory is shared", memory_is_shared },
 	{ "reading is disabled", reading_is_disabled },
 	{ "reading is disabled on a shared queue", reading_is_disabled_on_a_shared_queue,
 		FAKE_SRQS },

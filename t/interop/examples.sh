@@ -39,6 +39,47 @@ threads() {
 	cell "$1: each thread had its connection" grep -qx 'thread 1 served 1' "$server_log"
 }
 
+# registered: the length of each piece that the server has registered. The kernel knows it by the thread
+# that made it.
+registered() {
+	for task in /proc/"$server"/task/*; do
+		rdma resource show mr | grep " pid ${task##*/} "
+	done | sed 's/.* mrlen \([0-9]*\) .*/\1/'
+}
+
+is_registered_once() { [ "$(registered)" = $((16 << 20)) ]; }
+
+# read_from PAGE: somebody has.
+read_from() { grep -q "^page $1, by key" "$reads.$1"; }
+
+# with_one_key: all were told the same.
+with_one_key() { [ "$(cat "$reads".* | sed 's/.* key //' | sort -u | wc -l)" -eq 1 ]; }
+
+# all_stop PID...
+all_stop() {
+	for reader; do
+		stops "$reader" || return 1
+	done
+}
+
+# shares KIND: four threads have one piece of memory.
+shares() {
+	"$examples/08-shared-memory" "$EVR_IP4:7475" 4 16 &
+	server=$! readers=
+	cell "$1: the server listens whose threads share memory" wait_listener 7475
+	for number in 1 2 3 4; do
+		"$examples/08-shared-memory" "$EVR_IP4:7475" $number >"$reads.$number" &
+		readers="$readers $!"
+		cell "$1: client $number reads there" wait_until 60 read_from $number
+	done
+	cell "$1: it is registered once for the four threads" is_registered_once
+	cell "$1: they have one key" with_one_key
+	# shellcheck disable=SC2086
+	cell "$1: the clients end when they are asked to" all_stop $readers
+	cell "$1: the server whose threads share ends when it is asked to" stops $server
+	rm -f "$reads".*
+}
+
 in_capitals() { [ "$("$examples/05-datagram-client" "$1" 'hello, all')" = 'HELLO, ALL' ]; }
 
 # datagrams KIND
@@ -52,7 +93,7 @@ datagrams() {
 	done
 }
 
-client_log=$(mktemp) server_log=$(mktemp)
+client_log=$(mktemp) server_log=$(mktemp) reads=$(mktemp)
 for kind in rxe siw; do
 	cell "$kind comes up" dev_up $kind
 	for address in "$EVR_IP4" "[$EVR_IP6]"; do
@@ -66,8 +107,9 @@ for kind in rxe siw; do
 	done
 	writes $kind
 	threads $kind
+	shares $kind
 	[ $kind = siw ] || datagrams $kind
 	cell "$kind goes away" dev_down
 done
-rm -f "$client_log" "$server_log"
+rm -f "$client_log" "$server_log" "$reads"
 done_testing

@@ -131,8 +131,7 @@ static void choose_options(struct endpoint *e, struct home *home)
 		o->srq = home_srq(home);
 	else
 		o->recv_pool = home->store->pool;
-	if (random_once_in(r, 3))
-		o->domain = home->domain;
+	o->domain = home_choose_domain(home);
 }
 
 struct endpoint *endpoint_new(struct world *w, unsigned home)

@@ -45,6 +45,41 @@ struct evrdma_buf *world_buf(struct world *w, unsigned number)
 	return buf;
 }
 
+static bool may_share(const struct side *side)
+{
+	const struct world *w = side->thing.world;
+
+	return w->shared && side->shared == w->shared_number;
+}
+
+static struct evrdma_buf *shared_reference(
+	struct world *w, size_t size, unsigned flags, void **data)
+{
+	struct evrdma_buf *buf;
+
+	*data = calloc(1, size);
+	INSIDE(w, buf = evrdma_buf_new_shared(w->shared, *data, size, flags, on_cleanup, w));
+	MUST(buf, "no shared buffer of the user's memory: %d", errno);
+	w->references++;
+	return buf;
+}
+
+struct evrdma_buf *side_reference(struct side *side, size_t size, unsigned flags, void **data)
+{
+	return (may_share(side) ? shared_reference : world_reference)(
+		side->thing.world, size, flags, data);
+}
+
+struct evrdma_buf *side_buf(struct side *side)
+{
+	struct world *w = side->thing.world;
+	void *data;
+
+	if (may_share(side) && random_once_in(&w->random, 3))
+		return shared_reference(w, BUF_SIZE, 0, &data);
+	return world_buf(w, side->thing.home);
+}
+
 void world_hold(struct world *w, struct evrdma_buf *buf)
 {
 	if (w->held_count < MAX_HELD)
@@ -116,6 +151,29 @@ static void on_device(struct evrdma_base *base, enum evrdma_device_event event, 
 	MUST(whole || w->profile.async || !machine.exact, "base %u: there are no news of a port",
 		home->thing.number);
 	world_act(w);
+}
+
+struct evrdma_domain *home_choose_domain(struct home *home)
+{
+	struct world *w = home->thing.world;
+
+	if (random_once_in(&w->random, 4))
+		return w->shared;
+	return random_once_in(&w->random, 3) ? home->domain : NULL;
+}
+
+void world_share(struct world *w)
+{
+	INSIDE(w, w->shared = evrdma_domain_new_shared());
+	MUST(w->shared, "no shared domain: %d", errno);
+	w->shared_number++;
+}
+
+/* Whoever names it keeps it. */
+void world_share_no_more(struct world *w)
+{
+	INSIDE(w, evrdma_domain_free(w->shared));
+	w->shared = NULL;
 }
 
 struct home *home_new(struct world *w)
@@ -598,11 +656,22 @@ static void release(struct world *w)
 	world_release_one(w);
 }
 
+static void replace_shared(struct world *w)
+{
+	if (w->ending)
+		return;
+	trace(w, "another shared domain");
+	world_share_no_more(w);
+	if (!random_once_in(&w->random, 3))
+		world_share(w);
+}
+
 const struct action base_actions[] = {
 	{ "run in loop", 2, run_in_loop },
 	{ "get base", 2, get_base },
 	{ "hand in", 4, hand_in },
 	{ "shut down", 1, shut_down },
+	{ "replace shared domain", 1, replace_shared },
 	{ "close base", 1, close_base },
 	{ "new object", 2, new_object },
 	{ "release", 6, release },

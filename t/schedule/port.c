@@ -206,8 +206,7 @@ static void options_for(
 		options->port_space = RDMA_PS_UDP;
 	if (random_once_in(r, 4))
 		options->ack_timeout = 14;
-	if (random_once_in(r, 3))
-		options->domain = home->domain;
+	options->domain = home_choose_domain(home);
 	if (random_once_in(r, 3))
 		port->max_pending = 1 + random_below(r, 2);
 	options->max_pending = port->max_pending;

@@ -124,6 +124,7 @@ struct side {
 	unsigned posted_count;
 	unsigned char *bytes; /* memory that the peer reaches */
 	struct evrdma_buf *memory;
+	unsigned shared; /* of its domain, when that is of all bases */
 	struct evrdma_remote remote;
 	unsigned last_writer[4]; /* of each part of it */
 	uint64_t counter;        /* what is in its first 8 bytes */
@@ -203,6 +204,8 @@ struct world {
 	unsigned held_count;
 	struct tickets spent;
 	unsigned serials;
+	struct evrdma_domain *shared; /* of all bases, or NULL */
+	unsigned shared_number;	      /* which one: it is replaced */
 	int references; /* of the user's memory that are not cleaned up yet */
 	bool in_call;
 	bool ending;
@@ -301,6 +304,13 @@ void home_free_channel(struct home *home);
 /* A buffer to send from or receive into, or NULL; and one of the user's own memory. */
 struct evrdma_buf *world_buf(struct world *w, unsigned home);
 struct evrdma_buf *world_reference(struct world *w, size_t size, unsigned flags, void **data);
+void world_share(struct world *w);
+void world_share_no_more(struct world *w);
+/* A domain for something on a base, or none. */
+struct evrdma_domain *home_choose_domain(struct home *home);
+/* For a connection: as world_buf() and world_reference(), or for all bases. */
+struct evrdma_buf *side_buf(struct side *side);
+struct evrdma_buf *side_reference(struct side *side, size_t size, unsigned flags, void **data);
 /* Keeps a buffer until later. */
 void world_hold(struct world *w, struct evrdma_buf *buf);
 void world_release_one(struct world *w);

@@ -186,8 +186,9 @@ static void choose_options(struct side *side, struct home *home)
 		o->keepalive_ms = 100;
 	if (random_once_in(r, 12))
 		o->idle_timeout_ms = 50;
-	if (random_once_in(r, 3))
-		o->domain = home->domain;
+	o->domain = home_choose_domain(home);
+	if (o->domain && o->domain == side->thing.world->shared)
+		side->shared = side->thing.world->shared_number;
 	if (random_once_in(r, 3))
 		o->rnr_retry_count = 1;
 	o->private_data = &side->thing.number;

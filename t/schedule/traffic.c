@@ -86,7 +86,7 @@ void side_recv(struct world *w)
 	struct evrdma_buf *buf;
 	int ret, want = 0;
 
-	buf = side ? world_buf(w, side->thing.home) : NULL;
+	buf = side ? side_buf(side) : NULL;
 	if (!buf)
 		return;
 	if (side->receiving != BY_HAND)
@@ -283,7 +283,7 @@ static struct side *pick_sender(struct world *w)
 static bool send_one(struct side *side)
 {
 	struct world *w = side->thing.world;
-	struct evrdma_buf *buf = world_buf(w, side->thing.home);
+	struct evrdma_buf *buf = side_buf(side);
 	struct ticket *ticket;
 	uint32_t space;
 	int ret;
@@ -317,7 +317,7 @@ void side_send(struct world *w)
 static void read_nothing(struct world *w)
 {
 	struct side *side = pick_sender(w);
-	struct evrdma_buf *buf = side ? world_buf(w, side->thing.home) : NULL;
+	struct evrdma_buf *buf = side ? side_buf(side) : NULL;
 	struct evrdma_seg seg = { .buf = buf, .len = 8 };
 	const struct evrdma_work work = { .op = EVRDMA_OP_READ, .segs = &seg, .seg_count = 1 };
 	struct ticket *ticket;
@@ -492,7 +492,7 @@ static bool is_refused(const struct side *side, const struct ticket *ticket, int
 void side_submit(struct world *w)
 {
 	struct side *side = pick_sender(w);
-	struct evrdma_buf *buf = side ? world_buf(w, side->thing.home) : NULL;
+	struct evrdma_buf *buf = side ? side_buf(side) : NULL;
 	struct ticket *ticket;
 	struct attempt a;
 	uint32_t space;
@@ -528,7 +528,7 @@ static void make_memory(struct side *side)
 	void *data;
 	unsigned i;
 
-	side->memory = world_reference(side->thing.world, MEMORY_SIZE, all, &data);
+	side->memory = side_reference(side, MEMORY_SIZE, all, &data);
 	side->bytes = data;
 	for (i = 0; i < CONSTANT_LEN; i++)
 		side->bytes[CONSTANT_AT + i] = (unsigned char)(CONSTANT_AT + i);

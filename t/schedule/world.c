@@ -284,6 +284,8 @@ struct world *world_new(uint64_t seed)
 		w->homes[i] = home_new(w);
 		w->home_count++;
 	}
+	if (random_once_in(&w->random, 2))
+		world_share(w);
 	warm_up(w);
 	return w;
 }
@@ -432,6 +434,8 @@ void world_end(struct world *w)
 	trace(w, "the end: %s, %s", orderly ? "one by one" : "the bases",
 		late ? "with the kernel as it is" : "with a kernel that answers");
 	w->ending = true;
+	if (late)
+		world_share_no_more(w);
 	w->profile.acts_in_callbacks = 0;
 	if (!late || w->is_iwarp)
 		machine.answer(w);
@@ -441,6 +445,7 @@ void world_end(struct world *w)
 	evdns_base_free(w->names, 0);
 	MUST(clock_turn(w->loop, false) == CLOCK_EMPTY, "an event is left in the loop");
 	event_base_free(w->loop);
+	world_share_no_more(w);
 	free_world(w);
 	machine.end();
 	left = count_fds();

@@ -377,7 +377,7 @@ static int load_options(struct evrdma_listener *listener, const struct evrdma_ba
 	if (o->backlog < 0 || o->ack_timeout < -1 || o->ack_timeout > 31 ||
 		o->request_timeout_ms < 0 || o->relisten_ms < 0)
 		return -EINVAL;
-	if ((o->domain && o->domain->base != base) || (o->srq && o->srq->base != base))
+	if (!evr_domain_fits(o->domain, base) || (o->srq && o->srq->base != base))
 		return -EINVAL;
 	switch (o->port_space) {
 	case RDMA_PS_TCP:
@@ -387,6 +387,19 @@ static int load_options(struct evrdma_listener *listener, const struct evrdma_ba
 	default:
 		return -EINVAL;
 	}
+}
+
+static int begin(struct evrdma_listener *listener, struct evrdma_base *base)
+{
+	int ret = evr_obj_init(&listener->obj, base, &listener_class);
+
+	if (ret)
+		return ret;
+	evtimer_assign(&listener->again_timer, base->event_base, on_again_timer, listener);
+	ret = listen_on(listener);
+	if (ret)
+		evr_obj_leave(&listener->obj);
+	return ret;
 }
 
 static int init(struct evrdma_listener *listener, struct evrdma_base *base,
@@ -406,18 +419,15 @@ static int init(struct evrdma_listener *listener, struct evrdma_base *base,
 	ret = evr_addr_copy(&listener->addr, addr);
 	if (ret)
 		return ret;
-	ret = evr_obj_init(&listener->obj, base, &listener_class);
+	ret = evr_domain_take(base, listener->options.domain, &listener->options.domain);
 	if (ret)
 		return ret;
-	evtimer_assign(&listener->again_timer, base->event_base, on_again_timer, listener);
-	ret = listen_on(listener);
-	if (ret) {
-		evr_obj_leave(&listener->obj);
-		return ret;
-	}
-	evr_domain_ref(listener->options.domain);
-	evr_srq_ref(listener->options.srq);
-	return 0;
+	ret = begin(listener, base);
+	if (ret)
+		evr_domain_unref(listener->options.domain);
+	else
+		evr_srq_ref(listener->options.srq);
+	return ret;
 }
 
 struct evrdma_listener *evrdma_listener_new(struct evrdma_base *base, const struct sockaddr *addr,

@@ -1,6 +1,7 @@
 /*
  * The locks between the threads of several bases, and the one order in which they are taken: who
- * holds one takes only those further down. Nothing is released and nobody called under any.
+ * holds one takes only those further down. Nobody is called under any, and nothing is released that
+ * others know of.
  */
 #ifndef EVR_EV_LOCK_H
 #define EVR_EV_LOCK_H
@@ -9,6 +10,7 @@
 
 enum evr_lock_rank {
 	EVR_LOCK_ASYNC = 1, /* async.c's: who reads a device's events, and what was noted of them */
+	EVR_LOCK_SHARED,    /* of memory that bases share; verbs register under it: shared.h */
 	EVR_LOCK_INBOX,     /* of a base: what other threads hand to it */
 };
 

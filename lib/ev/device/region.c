@@ -1,6 +1,7 @@
 #include "ev/device/region.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "ev/core/base.h"
@@ -8,6 +9,7 @@
 #include "ev/core/log.h"
 #include "ev/device/device.h"
 #include "ev/device/pd.h"
+#include "ev/device/shared.h"
 
 void evr_region_init(struct evr_region *region, void *addr, size_t bytes, int access)
 {
@@ -15,6 +17,13 @@ void evr_region_init(struct evr_region *region, void *addr, size_t bytes, int ac
 	region->bytes = bytes;
 	region->access = access;
 	TAILQ_INIT(&region->mrs);
+	region->shared = NULL;
+	atomic_init(&region->shared_mrs, NULL);
+}
+
+void evr_region_share(struct evr_region *region, struct evr_shared *shared)
+{
+	region->shared = evr_shared_ref(shared);
 }
 
 static struct evrdma_base_stats *stats_of(const struct evr_pd *pd)
@@ -38,6 +47,8 @@ void evr_region_fini(struct evr_region *region)
 
 	while ((mr = TAILQ_FIRST(&region->mrs)))
 		drop(region, mr);
+	if (region->shared)
+		evr_shared_forget_region(region);
 }
 
 static int check_quota(const struct evr_region *region, const struct evr_pd *pd)
@@ -81,10 +92,26 @@ static int add(struct evr_region *region, struct evr_pd *pd, int access, struct 
 	mr->pd = pd;
 	mr->region = region;
 	mr->access = access;
+	pd->made++;
 	TAILQ_INSERT_TAIL(&pd->mrs, mr, pd_link);
 	TAILQ_INSERT_TAIL(&region->mrs, mr, region_link);
 	*added = mr;
 	return 0;
+}
+
+static int get_shared_mr(
+	struct evr_region *region, struct evr_pd *pd, int access, const struct ibv_mr **found)
+{
+	int ret;
+
+	if (!pd->shared || pd->shared->shared != region->shared)
+		return -EXDEV;
+	*found = evr_shared_find_mr(region, pd->shared, access);
+	if (*found)
+		return 0;
+	ret = evr_shared_get_mr(region, pd->shared, access, found);
+	pd->made += !ret;
+	return ret;
 }
 
 int evr_region_get_mr(
@@ -94,6 +121,8 @@ int evr_region_get_mr(
 	struct evr_mr *mr;
 	int ret;
 
+	if (region->shared)
+		return get_shared_mr(region, pd, access, found);
 	TAILQ_FOREACH (mr, &region->mrs, region_link)
 		if (mr->pd == pd && mr->access == access)
 			break;
@@ -112,7 +141,7 @@ bool evr_region_drop_one(struct evr_pd *pd)
 
 	if (mr)
 		drop(mr->region, mr);
-	return mr;
+	return mr || (pd->shared && evr_shared_drop_one(pd->shared));
 }
 
 void evr_region_forget_pd(struct evr_pd *pd)

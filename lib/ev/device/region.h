@@ -10,6 +10,8 @@
 
 struct evr_pd;
 struct evr_region;
+struct evr_shared;
+struct evr_shared_mr;
 
 /* One region in one protection domain, with one set of rights. */
 struct evr_mr {
@@ -28,14 +30,18 @@ struct evr_region {
 	size_t bytes;
 	int access; /* enum ibv_access_flags */
 	struct evr_mr_list mrs;
+	struct evr_shared *shared; /* NULL: one thread's, and what follows unused */
+	struct evr_shared_mr *_Atomic shared_mrs;
 };
 
 void evr_region_init(struct evr_region *region, void *addr, size_t bytes, int access);
+/* Before it is known to anybody: it is registered for all who share that, and nowhere else. */
+void evr_region_share(struct evr_region *region, struct evr_shared *shared);
 /* Ends all its registrations. Slow when there are some. */
 void evr_region_fini(struct evr_region *region);
 /*
  * Its registration in a protection domain, with more rights than its own for a key that stays here,
- * or 0. Made the first time, which is slow. 0 or -errno.
+ * or 0. Made the first time, which is slow. 0 or -errno; -EXDEV for one that is shared with others.
  */
 int evr_region_get_mr(
 	struct evr_region *region, struct evr_pd *pd, int more, const struct ibv_mr **mr);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "ev/device/pd.h"
 #include "util/list.h"
 
 /* A buffer over memory of the user's. */
@@ -43,7 +44,7 @@ static void reference_unused(struct evrdma_buf *buf)
 	free(reference);
 }
 
-struct evrdma_buf *evrdma_buf_new_reference(
+static struct reference *new_reference(
 	void *data, size_t size, unsigned flags, evrdma_buf_cleanup_cb cleanup, void *arg)
 {
 	struct reference *reference;
@@ -66,19 +67,52 @@ struct evrdma_buf *evrdma_buf_new_reference(
 	};
 	reference->cleanup = cleanup;
 	reference->arg = arg;
+	return reference;
+}
+
+struct evrdma_buf *evrdma_buf_new_reference(
+	void *data, size_t size, unsigned flags, evrdma_buf_cleanup_cb cleanup, void *arg)
+{
+	struct reference *reference = new_reference(data, size, flags, cleanup, arg);
+
+	return reference ? &reference->buf : NULL;
+}
+
+struct evrdma_buf *evrdma_buf_new_shared(struct evrdma_domain *domain, void *data, size_t size,
+	unsigned flags, evrdma_buf_cleanup_cb cleanup, void *arg)
+{
+	struct reference *reference;
+
+	if (!domain || !domain->shared) {
+		errno = EINVAL;
+		return NULL;
+	}
+	reference = new_reference(data, size, flags, cleanup, arg);
+	if (!reference)
+		return NULL;
+	evr_region_share(&reference->region, domain->shared);
+	reference->buf.shared = true;
 	return &reference->buf;
+}
+
+/* What there is then. Only who shares a buffer pays for it. */
+static unsigned count(struct evrdma_buf *buf, unsigned change)
+{
+	if (buf->shared)
+		return __atomic_add_fetch(&buf->refs, change, __ATOMIC_ACQ_REL);
+	return buf->refs += change;
 }
 
 struct evrdma_buf *evrdma_buf_ref(struct evrdma_buf *buf)
 {
 	if (buf)
-		buf->refs++;
+		count(buf, 1);
 	return buf;
 }
 
 void evrdma_buf_unref(struct evrdma_buf *buf)
 {
-	if (buf && !--buf->refs)
+	if (buf && !count(buf, -1u))
 		buf->unused(buf);
 }
 

@@ -2,6 +2,7 @@
 #ifndef EVR_EV_BUF_H
 #define EVR_EV_BUF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,7 +18,8 @@ struct evrdma_buf {
 	size_t size;
 	void *user;
 	const void *taken_at; /* out of its pool: where in the program; NULL: to receive into */
-	unsigned refs;
+	unsigned refs;	/* of a shared one, atomic */
+	bool shared;	/* among threads */
 	/* The last reference is gone. */
 	void (*unused)(struct evrdma_buf *buf);
 	struct evrdma_buf *next_free; /* in its pool */

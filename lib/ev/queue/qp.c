@@ -136,7 +136,20 @@ static bool shares_of_base(const struct evr_qp_config *config, const struct evrd
 {
 	return (!config->recv_pool || config->recv_pool->base == base) &&
 	       (!config->srq || config->srq->base == base) &&
-	       (!config->domain || config->domain->base == base);
+	       evr_domain_fits(config->domain, base);
+}
+
+static int init_queues(struct evr_qp *qp)
+{
+	int ret = evr_sends_init(qp);
+
+	if (ret)
+		return ret;
+	ret = evr_recvq_init(&qp->recvq, qp->base->event_base, qp->config.recv_depth,
+		qp->config.recv_pool, &recvq_ops);
+	if (ret)
+		evr_sends_fini(qp);
+	return ret;
 }
 
 int evr_qp_init(struct evr_qp *qp, struct evrdma_base *base, const struct evr_qp_config *config,
@@ -155,18 +168,16 @@ int evr_qp_init(struct evr_qp *qp, struct evrdma_base *base, const struct evr_qp
 	qp->config = *config;
 	qp->ops = ops;
 	apply_defaults(&qp->config);
-	ret = evr_sends_init(qp);
+	ret = evr_domain_take(base, config->domain, &qp->config.domain);
 	if (ret)
 		return ret;
-	ret = evr_recvq_init(&qp->recvq, base->event_base, qp->config.recv_depth,
-		qp->config.recv_pool, &recvq_ops);
+	ret = init_queues(qp);
 	if (ret) {
-		evr_sends_fini(qp);
+		evr_domain_unref(qp->config.domain);
 		return ret;
 	}
 	evr_base_set_urgent(base, &qp->recvq.retry_timer);
 	evr_srq_ref(qp->config.srq);
-	evr_domain_ref(qp->config.domain);
 	evr_base_assign_timer(base, &qp->drain_timer, on_drain_timer, qp);
 	return 0;
 }

@@ -117,17 +117,16 @@ static int take_from_pool(struct evr_recvq *recvq)
 /* What was registered before is passed over quickly; what cannot be shows when it opens. */
 int evr_recvq_prepare(struct evr_recvq *recvq, struct evr_pd *pd, uint64_t deadline_us)
 {
-	const struct evr_mr *last;
 	uint32_t i, key;
+	unsigned made;
 
 	if (recvq->pool)
 		(void)take_from_pool(recvq);
 	for (i = 0; i < recvq->new_count; i++) {
-		last = TAILQ_LAST(&pd->mrs, evr_mr_list);
+		made = pd->made;
 		if (evr_buf_lkey(recvq->bufs[recvq->new_slots[i]], pd, &key))
 			return 0;
-		if (last != TAILQ_LAST(&pd->mrs, evr_mr_list) &&
-			evr_clock_now_us() >= deadline_us)
+		if (made != pd->made && evr_clock_now_us() >= deadline_us)
 			return -EAGAIN;
 	}
 	return 0;

@@ -298,9 +298,9 @@ START_TEST(what_one_cannot_register_is_offered_to_another)
 }
 END_TEST
 
-TCase *memory_case(void)
+TCase *steps_case(void)
 {
-	TCase *tc = tcase_create("memory");
+	TCase *tc = tcase_create("steps");
 
 	tcase_add_checked_fixture(tc, place.start, place.stop);
 	tcase_set_timeout(tc, 60);
