@@ -479,7 +479,7 @@ static bool wait_for_answer(struct evrdma_conn *conn)
 	if (us > most_us)
 		us = most_us;
 	if (us)
-		evr_base_add_timer(&conn->wait_timer, (int)((us + EVR_US_PER_MS - 1) / EVR_US_PER_MS));
+		evr_base_add_timer(&conn->wait_timer, evr_clock_ms_of(us));
 	return us;
 }
 

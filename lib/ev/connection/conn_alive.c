@@ -15,7 +15,7 @@ static int left_of(uint64_t since_us, uint64_t now_us, int ms)
 {
 	uint64_t end_us = since_us + (uint64_t)ms * EVR_US_PER_MS;
 
-	return end_us > now_us ? (int)((end_us - now_us + EVR_US_PER_MS - 1) / EVR_US_PER_MS) : 0;
+	return end_us > now_us ? evr_clock_ms_of(end_us - now_us) : 0;
 }
 
 static int smaller(int a, int b)

@@ -111,8 +111,8 @@ static void on_drain_timer(evutil_socket_t fd, short what, void *arg)
 	if (qp->drain_again && !qp->lost && now_us < qp->drain_end_us) {
 		qp->drain_again = false;
 		look_for_flushes(qp);
-		evr_base_add_timer(&qp->drain_timer,
-			(int)((qp->drain_end_us - now_us + EVR_US_PER_MS - 1) / EVR_US_PER_MS));
+		evr_base_add_timer(
+			&qp->drain_timer, evr_clock_ms_of(qp->drain_end_us - now_us));
 		return;
 	}
 	qp->drain_over = true;
