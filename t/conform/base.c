@@ -229,6 +229,44 @@ static struct rdma_event_channel *channel_of(const struct side *side)
 	return evrdma_conn_get_cm_id(side->conn)->channel;
 }
 
+static uint64_t completions(const struct evrdma_base *base)
+{
+	struct evrdma_base_stats stats;
+
+	evrdma_base_get_stats(base, &stats);
+	return stats.completions;
+}
+
+static bool both_up(struct world *w)
+{
+	return w->client->connected && w->server && w->server->connected;
+}
+
+static bool server_got_all(struct world *w)
+{
+	return w->server->received == 4;
+}
+
+/* Also of one that has no queue pair yet. */
+START_TEST(the_data_of_a_moved_connection_stays_on_its_base)
+{
+	struct world *w = world_new();
+
+	world_add_other(w);
+	world_listen(w);
+	world_connect(w);
+	while (!evrdma_conn_get_cm_id(w->client->conn))
+		event_base_loop(w->loop, EVLOOP_ONCE);
+	ck_assert_int_eq(evrdma_conn_migrate(w->client->conn, w->other), 0);
+	world_run_until(w, both_up, 20000);
+	side_send(w->client, 4, 64);
+	world_run_until(w, server_got_all, 20000);
+	ck_assert_uint_gt(completions(w->base), 0);
+	ck_assert_uint_eq(completions(w->other), 0);
+	world_free(w);
+}
+END_TEST
+
 START_TEST(a_moved_connection_passes_data_and_disconnects)
 {
 	struct world *w = world_new();
@@ -372,6 +410,7 @@ TCase *base_case(void)
 		tc, a_callers_channel_reports_its_ids_and_is_given_back_as_it_was, 0, 2);
 	tcase_add_test(tc, a_request_that_nobody_asked_for_is_refused);
 	tcase_add_test(tc, an_id_of_another_channel_is_moved_when_it_is_adopted);
+	tcase_add_test(tc, the_data_of_a_moved_connection_stays_on_its_base);
 	tcase_add_test(tc, a_moved_connection_passes_data_and_disconnects);
 	tcase_add_test(tc, a_base_that_closes_closes_what_moved_to_it);
 	tcase_add_test(tc, a_moved_connection_can_come_back_and_outlive_the_other_base);

@@ -11,6 +11,7 @@ enum {
 	IDLE_MS = 20,
 	BUDGET_US = 1, /* one step in each turn */
 	A_FEW = 32,    /* steps of the fake may fit in it, which is quick */
+	QUEUES = 48,
 };
 
 /* A base that makes one step in each turn, and a pool with a registration for each buffer. */
@@ -43,7 +44,8 @@ static uint64_t registered(struct world *w)
 
 static unsigned slow_calls(void)
 {
-	return fake_calls("ibv_reg_mr") + fake_calls("ibv_dereg_mr");
+	return fake_calls("ibv_reg_mr") + fake_calls("ibv_dereg_mr") +
+		fake_calls("ibv_destroy_srq");
 }
 
 /* Turns of the loop until a condition holds; none of them makes or ends more than a few. */
@@ -150,6 +152,37 @@ START_TEST(an_idle_device_gives_memory_back_a_few_at_a_time)
 	world_listen_on(w, "0.0.0.0");
 	connect_and_close(w);
 	turn_until(w, nothing_is_registered);
+	world_free(w);
+}
+END_TEST
+
+static void use_shared_queue(struct world *w, struct evrdma_srq **srq)
+{
+	*srq = evrdma_srq_new(w->base, w->pool, 1);
+	ck_assert_ptr_nonnull(*srq);
+	w->options.srq = *srq;
+	connect_and_close(w);
+}
+
+static bool no_queue_is_left(struct world *w)
+{
+	return fake_calls("ibv_destroy_srq") >= QUEUES;
+}
+
+START_TEST(an_idle_device_gives_shared_queues_back_a_few_at_a_time)
+{
+	struct world *w = world_of_steps();
+	struct evrdma_srq *srqs[QUEUES];
+	unsigned i;
+
+	world_listen_on(w, "0.0.0.0");
+	w->options.recv_pool = NULL;
+	w->options.recv_depth = 0;
+	for (i = 0; i < QUEUES; i++)
+		use_shared_queue(w, &srqs[i]);
+	turn_until(w, no_queue_is_left);
+	for (i = 0; i < QUEUES; i++)
+		evrdma_srq_free(srqs[i]);
 	world_free(w);
 }
 END_TEST
@@ -309,6 +342,9 @@ TCase *steps_case(void)
 	if (place_has(PLACE_DATAGRAMS))
 		tcase_add_test(tc, an_endpoint_registers_its_memory_a_few_at_a_time);
 	tcase_add_test(tc, an_idle_device_gives_memory_back_a_few_at_a_time);
+	if (place_has(PLACE_SRQS))
+		tcase_add_test(
+			tc, an_idle_device_gives_shared_queues_back_a_few_at_a_time);
 	tcase_add_test(tc, what_an_idle_device_has_left_is_used_again);
 	tcase_add_test(tc, a_base_that_closes_gives_memory_back_a_few_at_a_time);
 	tcase_add_test(tc, a_listener_on_an_address_keeps_what_its_connections_need);

@@ -37,7 +37,7 @@ static void release_step(struct evr_task *task)
 	struct evr_device *device = evr_container_of(task, struct evr_device, release);
 	struct evrdma_base *base = device->base;
 
-	if (evr_pd_drop_one_mr(device)) {
+	if (evr_pd_drop_one(device)) {
 		evr_base_queue(base, &device->release);
 		return;
 	}
@@ -66,8 +66,6 @@ static void on_idle(evutil_socket_t fd, short what, void *arg)
 		evr_base_add_timer(&device->idle_timer, KEEP_MS);
 		return;
 	}
-	/* They have posted what is registered. */
-	evr_pd_forget_users(device);
 	evr_base_queue(device->base, &device->release);
 }
 
@@ -192,9 +190,10 @@ static struct evr_device *find(struct evr_devices *devices, struct ibv_context *
 	return device;
 }
 
-int evr_device_get(const struct evr_cmid *cmid, struct evr_device **device)
+int evr_device_get(
+	struct evrdma_base *base, const struct evr_cmid *cmid, struct evr_device **device)
 {
-	struct evr_devices *devices = evr_devices_of(cmid->base);
+	struct evr_devices *devices = evr_devices_of(base);
 	int ret;
 
 	if (cmid->gone)
@@ -206,7 +205,7 @@ int evr_device_get(const struct evr_cmid *cmid, struct evr_device **device)
 			return ret;
 	}
 	event_del(&(*device)->idle_timer);
-	evr_base_cancel(cmid->base, &(*device)->release);
+	evr_base_cancel(base, &(*device)->release);
 	(*device)->users++;
 	return 0;
 }
@@ -245,8 +244,7 @@ bool evr_device_shed_all(struct evr_devices *devices, uint64_t deadline_us)
 	struct evr_device *device;
 
 	TAILQ_FOREACH (device, &devices->list, link) {
-		evr_pd_forget_users(device);
-		while (evr_pd_drop_one_mr(device))
+		while (evr_pd_drop_one(device))
 			if (evr_clock_now_us() >= deadline_us)
 				return true;
 	}

@@ -45,10 +45,12 @@ struct evr_device {
 TAILQ_HEAD(evr_device_list, evr_device);
 
 /*
- * Finds the id's, or opens it, which is slow. 0, -ENODEV when it is being removed, or -errno of the
- * verb that failed.
+ * Finds the id's, or opens it, which is slow, for a base: that of the data, which need not be the
+ * one that the CM's events come on. 0, -ENODEV when it is being removed, or -errno of the verb that
+ * failed.
  */
-int evr_device_get(const struct evr_cmid *cmid, struct evr_device **device);
+int evr_device_get(
+	struct evrdma_base *base, const struct evr_cmid *cmid, struct evr_device **device);
 /* Slow when it is the last user of a device that was removed. NULL is fine. */
 void evr_device_put(struct evr_device *device);
 /* The completion channel cannot be read any more. */

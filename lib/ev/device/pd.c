@@ -87,12 +87,22 @@ void evr_pd_forget_users(struct evr_device *device)
 		forget_users(pd);
 }
 
-bool evr_pd_drop_one_mr(struct evr_device *device)
+static bool forget_one_user(struct evr_pd *pd)
+{
+	struct evr_pd_user *user = TAILQ_FIRST(&pd->users);
+
+	if (user)
+		user->forget(user);
+	return user;
+}
+
+/* The users have posted what is registered. */
+bool evr_pd_drop_one(struct evr_device *device)
 {
 	struct evr_pd *pd;
 
 	TAILQ_FOREACH (pd, &device->pds, link)
-		if (evr_region_drop_one(pd))
+		if (forget_one_user(pd) || evr_region_drop_one(pd))
 			return true;
 	return false;
 }

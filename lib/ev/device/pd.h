@@ -58,8 +58,11 @@ TAILQ_HEAD(evr_domain_list, evrdma_domain);
 /* Finds or makes it; slow when it is made. 0 or -errno. */
 int evr_pd_get(struct evr_device *device, struct evrdma_domain *domain, struct evr_pd **pd);
 void evr_pd_forget_users(struct evr_device *device);
-/* One of those on a device that nobody uses; false when there is none. */
-bool evr_pd_drop_one_mr(struct evr_device *device);
+/*
+ * One thing that is kept on a device that nobody uses, a user or a registration; false when there
+ * is none.
+ */
+bool evr_pd_drop_one(struct evr_device *device);
 void evr_pd_release_all(struct evr_device *device);
 
 /* Whether objects of a base may name it, and so take it: NULL may they, and get NULL. */

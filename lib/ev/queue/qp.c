@@ -357,7 +357,7 @@ static int make(struct evr_qp *qp, struct evr_cmid *cmid)
 
 static int get_device(struct evr_qp *qp, struct evr_cmid *cmid)
 {
-	return qp->device ? 0 : evr_device_get(cmid, &qp->device);
+	return qp->device ? 0 : evr_device_get(qp->base, cmid, &qp->device);
 }
 
 /* A shared queue has its buffers posted once, for all. */
