@@ -107,10 +107,10 @@ without_aslr() {
 }
 
 # Where another stage runs all of it.
-brief() { EVR_DESTROY_EVERY=7 EVR_SCHEDULES=5000 "$@"; }
+brief() { EVR_DESTROY_EVERY=7 EVR_SCHEDULES=5000 EVR_PROFILES=odd "$@"; }
 
 # The devices that are least like those that all other tests run on.
-odd_profiles() { EVR_PROFILES='mlx5 irdma-iwarp odd' "$@"; }
+odd_profiles() { EVR_PROFILES='mlx5 odd' "$@"; }
 
 # The distribution's kernel for QEMU, and its source as user-mode Linux where that can be had.
 guest_kernels() {
