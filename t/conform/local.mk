@@ -105,7 +105,6 @@ t_conform_timeouts_SOURCES = \
 	t/conform/timeouts_connect.c \
 	t/conform/timeouts_hostile.c \
 	t/conform/timeouts_link.c \
-	t/conform/timeouts_stale.c \
 	t/conform/timeouts_traffic.c \
 	t/conform/world.c t/conform/world.h \
 	t/schedule/clock.c t/schedule/clock.h \

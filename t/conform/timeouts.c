@@ -313,7 +313,6 @@ int main(void)
 	else
 		add_roce_cases(suite);
 	suite_add_tcase(suite, timeouts_silence_case());
-	suite_add_tcase(suite, timeouts_stale_case());
 	suite_add_tcase(suite, timeouts_again_case());
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

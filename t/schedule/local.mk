@@ -42,10 +42,11 @@ t_schedule_device_SOURCES = $(EVR_SCHEDULE_SOURCES) \
 t_schedule_device_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t -DEVR_SCHEDULE_COUNT=100 $(NL_CFLAGS)
 t_schedule_device_LDADD = libevrdma.la $(RDMACM_LIBS) $(VERBS_LIBS) $(LIBEVENT_LIBS) $(NL_LIBS)
 EXTRA_DIST += t/schedule/device.sh t/schedule/wire.sh
+# siw's seeds begin after 195 to 197, which in a row bring Linux 6.1.192 down: see evrdma(7).
 GUEST_TESTS += \
 	t/schedule/device.sh:rxe:1:500 t/schedule/device.sh:rxe:501:500 \
 	t/schedule/device.sh:rxe:1001:500 t/schedule/device.sh:rxe:1501:500 \
-	t/schedule/device.sh:siw:1:250 t/schedule/device.sh:siw:251:250
+	t/schedule/device.sh:siw:251:250 t/schedule/device.sh:siw:501:250
 
 # Whether they would find a bug: each patch of planted/ goes into a copy of a file of lib/ev, which
 # the same program is linked with. The seed that shows it is told, and is run alone once more.
