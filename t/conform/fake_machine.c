@@ -400,14 +400,14 @@ END_TEST
 START_TEST(a_base_that_closes_waits_no_longer_than_the_disconnect_did)
 {
 	uint64_t start_us = evr_clock_now_us();
-	struct world *w = disconnect_on_other(600);
+	struct world *w = disconnect_on_other(3000);
 
-	while (evr_clock_now_us() - start_us < 300000)
+	while (evr_clock_now_us() - start_us < 1500000)
 		event_base_loop(w->loop, EVLOOP_NONBLOCK);
 	begin_to_close_other(w);
 	start_us = evr_clock_now_us();
 	world_run_until(w, is_over, PATIENCE_MS);
-	ck_assert_uint_lt(evr_clock_now_us() - start_us, 450000);
+	ck_assert_uint_lt(evr_clock_now_us() - start_us, 2700000);
 	fake_release(FAKE_DREQ);
 	world_free(w);
 }
