@@ -17,7 +17,6 @@ enum {
 	SERVER_CPU = 1,
 	PEERS_CPU = 0,
 	PRIORITY = 10,
-	US_PER_MS = 1000,
 	LONGEST_MS = 5000, /* an emulated machine takes its time; who is held is so for 65 s */
 	PATIENCE_MS = 240000,
 };
@@ -48,15 +47,15 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 
 	if (gap > ticker->longest_us)
 		ticker->longest_us = gap;
-	ck_assert_msg(gap < LONGEST_MS * US_PER_MS, "the loop was kept for %llu ms",
-		(unsigned long long)gap / US_PER_MS);
+	ck_assert_msg(gap < LONGEST_MS * EVR_US_PER_MS, "the loop was kept for %llu ms",
+		(unsigned long long)gap / EVR_US_PER_MS);
 	ticker->last_us = now;
 	ticker->ticks++;
 }
 
 static struct event *start_ticking(struct world *w, struct ticker *ticker)
 {
-	static const struct timeval every = { 0, US_PER_MS };
+	static const struct timeval every = { 0, EVR_US_PER_MS };
 	struct event *event = event_new(w->loop, -1, EV_PERSIST, on_tick, ticker);
 
 	ticker->last_us = place.now_us();
@@ -95,8 +94,8 @@ static struct world *listening_world(void)
 static void say(const struct ticker *ticker, unsigned conns, uint64_t us)
 {
 	printf("# %u connections in %llu ms, %u ticks, at most %llu ms between two\n", conns,
-		(unsigned long long)us / US_PER_MS, ticker->ticks,
-		(unsigned long long)ticker->longest_us / US_PER_MS);
+		(unsigned long long)us / EVR_US_PER_MS, ticker->ticks,
+		(unsigned long long)ticker->longest_us / EVR_US_PER_MS);
 	fflush(stdout);
 }
 

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLACK_US = 60000, US_PER_MS = 1000 };
-
 static unsigned max_message(void)
 {
 	return BUF_SIZE - EVRDMA_DGRAM_HEADER_BYTES;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLOSE_LIMIT_US = 3000000, SLACK_US = 60000 };
+enum { CLOSE_LIMIT_US = 3000000 };
 
 /* --- buffers --------------------------------------------------------------------------------- */
 
@@ -342,7 +342,7 @@ void home_check_idle(struct home *home, bool for_ever)
 
 	MUST(!home->calls_pending, "base %u: a call into the loop is not made", home->thing.number);
 	if (home->thing.state == BASE_LEAVING)
-		MUST(!for_ever && us < home->shutdown_ms * 1000u + SLACK_US,
+		MUST(!for_ever && us < (uint64_t)home->shutdown_ms * US_PER_MS + SLACK_US,
 			"base %u: it is shut down, and nobody closes it", home->thing.number);
 	if (home->thing.state != BASE_CLOSING)
 		return;

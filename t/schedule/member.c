@@ -3,8 +3,6 @@
 
 #include <errno.h>
 
-enum { SLACK_US = 60000, US_PER_MS = 1000 };
-
 /* From here on nobody on it is told of more than the end. */
 static bool is_closing(const struct endpoint *e)
 {

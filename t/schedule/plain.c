@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLACK_US = 60000, US_PER_MS = 1000 };
 enum { MAIN, JOIN, DISCONNECT };
 
 /* Busy while one of the main operations is under way. */

@@ -31,6 +31,8 @@ enum {
 	MAX_LIVE = 10,  /* of one kind, closed ones apart */
 	BUF_SIZE = 128,
 	MEMORY_SIZE = 256,
+	SLACK_US = 60000, /* as late as anything may be */
+	US_PER_MS = 1000,
 };
 
 /* An object of the library's, as its user sees it. It stays in the world when that is gone. */

@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a deadline may be late by: the loop is told of it a millisecond at a time. */
-enum { SLACK_US = 60000, US_PER_MS = 1000 };
-
 /* The longest wait for acknowledgements that may still come, before a drain begins. */
 enum { SETTLE_US = 60000 };
 

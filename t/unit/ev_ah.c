@@ -8,8 +8,7 @@
 #include "ev/device/ah.h"
 #include "ev/core/base.h"
 #include "schedule/clock.h"
-
-enum { US_PER_MS = 1000 };
+#include "util/clock.h"
 
 static struct evrdma_base base;
 static struct evr_ah_cache cache;
@@ -46,7 +45,7 @@ static void teardown(void)
 
 static void pass_ms(unsigned ms)
 {
-	clock_advance_us((uint64_t)ms * US_PER_MS);
+	clock_advance_us((uint64_t)ms * EVR_US_PER_MS);
 }
 
 /* 0, or why none was got. */

@@ -315,7 +315,7 @@ static int end_qp(struct evrdma_dgram *dgram)
 
 	if (ret)
 		return ret;
-	dgram->end = EVR_DGRAM_END_MEMBERS;
+	dgram->end = EVR_DGRAM_END_WAIT;
 	return -EAGAIN;
 }
 
@@ -347,7 +347,7 @@ static int dgram_end(struct evr_obj *obj)
 		[EVR_DGRAM_END_DRAIN] = end_drain,
 		[EVR_DGRAM_END_LEAVE] = end_leave,
 		[EVR_DGRAM_END_QP] = end_qp,
-		[EVR_DGRAM_END_MEMBERS] = end_wait,
+		[EVR_DGRAM_END_WAIT] = end_wait,
 		[EVR_DGRAM_END_ID] = end_id,
 	};
 	struct evrdma_dgram *dgram = evr_container_of(obj, struct evrdma_dgram, obj);

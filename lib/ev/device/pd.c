@@ -117,7 +117,7 @@ void evr_pd_release_all(struct evr_device *device)
 
 /* --- a tenant's, on every device of its base ------------------------------------------------ */
 
-static struct evrdma_domain *new_on(struct evrdma_base *base)
+struct evrdma_domain *evrdma_domain_new(struct evrdma_base *base)
 {
 	struct evrdma_domain *domain = calloc(1, sizeof(*domain));
 
@@ -127,11 +127,6 @@ static struct evrdma_domain *new_on(struct evrdma_base *base)
 	domain->users = 1;
 	TAILQ_INSERT_TAIL(&evr_devices_of(base)->domains, domain, link);
 	return domain;
-}
-
-struct evrdma_domain *evrdma_domain_new(struct evrdma_base *base)
-{
-	return new_on(base);
 }
 
 static void leave_devices(struct evrdma_domain *domain)
@@ -202,7 +197,7 @@ static void on_given_up(struct evrdma_base *base, struct evr_inbox_item *item)
 
 static struct evrdma_domain *new_part(struct evrdma_base *base, struct evr_shared *shared)
 {
-	struct evrdma_domain *domain = new_on(base);
+	struct evrdma_domain *domain = evrdma_domain_new(base);
 
 	if (!domain)
 		return NULL;
