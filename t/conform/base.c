@@ -1,6 +1,6 @@
 /* Bases: calls into their loop, a caller's own channel, connections that move between them. */
 #include "conform/suite.h"
-#include "conform/world.h"
+#include "conform/fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,18 +16,18 @@ struct visit {
 };
 
 static void keep_open(
-	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
 {
 }
 
-static bool client_is_refused(struct world *w)
+static bool client_is_refused(struct fixture *f)
 {
-	return w->client->down && w->client->error == ECONNREFUSED;
+	return f->client->down && f->client->error == ECONNREFUSED;
 }
 
-static bool both_down(struct world *w)
+static bool both_down(struct fixture *f)
 {
-	return w->client->down && w->server->down;
+	return f->client->down && f->server->down;
 }
 
 /* --- calls into the loop -------------------------------------------------------------------- */
@@ -45,28 +45,28 @@ static void count_closed(struct evrdma_base *base, void *arg)
 	visit->calls_when_closed = visit->calls;
 }
 
-static bool visit_is_over(struct world *w)
+static bool visit_is_over(struct fixture *f)
 {
-	return ((struct visit *)w->tag)->closed;
+	return ((struct visit *)f->tag)->closed;
 }
 
 START_TEST(calls_made_before_the_close_run_before_its_callback_and_none_after)
 {
 	struct visit visit = { 0 };
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct evrdma_base *base;
 
-	w->tag = &visit;
-	base = evrdma_base_new(w->loop, NULL);
+	f->tag = &visit;
+	base = evrdma_base_new(f->loop, NULL);
 	ck_assert_int_eq(evrdma_base_run_in_loop(base, count_call, &visit), 0);
 	ck_assert_int_eq(evrdma_base_run_in_loop(base, count_call, &visit), 0);
 	evrdma_base_close(base, count_closed, &visit);
 	evrdma_base_close(base, NULL, NULL);
 	ck_assert_int_eq(evrdma_base_run_in_loop(base, count_call, &visit), -EPIPE);
 	ck_assert_uint_eq(visit.calls, 0);
-	world_run_until(w, visit_is_over, 10000);
+	fixture_run_until(f, visit_is_over, 10000);
 	ck_assert_uint_eq(visit.calls_when_closed, 2);
-	world_free(w);
+	fixture_free(f);
 	ck_assert_uint_eq(visit.closed, 1);
 }
 END_TEST
@@ -74,16 +74,16 @@ END_TEST
 START_TEST(a_closing_base_makes_no_objects)
 {
 	struct visit visit = { 0 };
-	struct world *w = world_new();
-	struct evrdma_base *base = evrdma_base_new(w->loop, NULL);
+	struct fixture *f = fixture_new();
+	struct evrdma_base *base = evrdma_base_new(f->loop, NULL);
 
-	w->tag = &visit;
+	f->tag = &visit;
 	evrdma_base_close(base, count_closed, &visit);
 	ck_assert(!evrdma_conn_new(base, NULL) && errno == EPIPE);
 	ck_assert(!evrdma_dgram_new(base, NULL) && errno == EPIPE);
 	ck_assert(!evrdma_id_new(base, RDMA_PS_TCP, NULL, NULL) && errno == EPIPE);
-	world_run_until(w, visit_is_over, 10000);
-	world_free(w);
+	fixture_run_until(f, visit_is_over, 10000);
+	fixture_free(f);
 }
 END_TEST
 
@@ -98,14 +98,14 @@ static void close_too(struct evrdma_base *base, void *arg)
 START_TEST(a_base_can_be_closed_in_the_callback_of_another)
 {
 	struct visit visit = { 0 };
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	w->tag = &visit;
-	visit.base = evrdma_base_new(w->loop, NULL);
-	evrdma_base_close(evrdma_base_new(w->loop, NULL), close_too, &visit);
-	world_run_until(w, visit_is_over, 10000);
+	f->tag = &visit;
+	visit.base = evrdma_base_new(f->loop, NULL);
+	evrdma_base_close(evrdma_base_new(f->loop, NULL), close_too, &visit);
+	fixture_run_until(f, visit_is_over, 10000);
 	ck_assert_uint_eq(visit.calls, 1);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -116,7 +116,7 @@ static struct rdma_cm_id *listen_by_hand(struct rdma_event_channel *channel)
 	struct rdma_cm_id *id;
 	struct sockaddr_in sin;
 
-	world_address(&sin, place.ip, 0);
+	fixture_address(&sin, testbed.ip, 0);
 	ck_assert_int_eq(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
 	ck_assert_int_eq(rdma_bind_addr(id, (struct sockaddr *)&sin), 0);
 	ck_assert_int_eq(rdma_listen(id, 8), 0);
@@ -129,8 +129,7 @@ static void on_child(struct evrdma_id *id, const struct rdma_cm_event *event, vo
 }
 
 /* The id of the request is the callback's: it goes with the object that adopts it. */
-static void on_foreign(
-	struct evrdma_base *base, const struct rdma_cm_event *event, void *arg)
+static void on_foreign(struct evrdma_base *base, const struct rdma_cm_event *event, void *arg)
 {
 	struct visit *visit = arg;
 	struct evrdma_id *child;
@@ -149,84 +148,84 @@ static void on_foreign(
 	evrdma_id_close(child);
 }
 
-static void connect_to_hand_made(struct world *w, struct visit *visit)
+static void connect_to_hand_made(struct fixture *f, struct visit *visit)
 {
-	w->on_event = keep_open;
-	world_connect_to(w, place.ip, ntohs(rdma_get_src_port(visit->listener)));
-	world_run_until(w, client_is_refused, 20000);
+	f->on_event = keep_open;
+	fixture_connect_to(f, testbed.ip, ntohs(rdma_get_src_port(visit->listener)));
+	fixture_run_until(f, client_is_refused, 20000);
 }
 
-static void close_visited(struct world *w, struct visit *visit)
+static void close_visited(struct fixture *f, struct visit *visit)
 {
-	w->tag = visit;
+	f->tag = visit;
 	evrdma_base_close(visit->base, count_closed, visit);
-	world_run_until(w, visit_is_over, 10000);
+	fixture_run_until(f, visit_is_over, 10000);
 }
 
 START_TEST(a_callers_channel_reports_its_ids_and_is_given_back_as_it_was)
 {
 	struct visit visit = { 0 };
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	int flags = fcntl(channel->fd, F_GETFL);
 
 	visit.adopt = _i;
 	visit.listener = listen_by_hand(channel);
-	visit.base = evrdma_base_new_with_channel(w->loop, channel, NULL);
+	visit.base = evrdma_base_new_with_channel(f->loop, channel, NULL);
 	ck_assert_ptr_eq(evrdma_base_get_channel(visit.base), channel);
 	ck_assert_int_eq(fcntl(channel->fd, F_GETFL), flags | O_NONBLOCK);
 	evrdma_base_set_event_cb(visit.base, on_foreign, &visit);
-	connect_to_hand_made(w, &visit);
-	close_visited(w, &visit);
+	connect_to_hand_made(f, &visit);
+	close_visited(f, &visit);
 	ck_assert_uint_eq(visit.requests, 1);
 	ck_assert_uint_eq(visit.id_closed, visit.adopt);
 	ck_assert_int_eq(fcntl(channel->fd, F_GETFL), flags);
 	ck_assert_int_eq(rdma_destroy_id(visit.listener), 0);
 	rdma_destroy_event_channel(channel);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_request_that_nobody_asked_for_is_refused)
 {
 	struct visit visit = { 0 };
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 
 	visit.listener = listen_by_hand(channel);
-	visit.base = evrdma_base_new_with_channel(w->loop, channel, NULL);
-	connect_to_hand_made(w, &visit);
-	close_visited(w, &visit);
+	visit.base = evrdma_base_new_with_channel(f->loop, channel, NULL);
+	connect_to_hand_made(f, &visit);
+	close_visited(f, &visit);
 	ck_assert_int_eq(rdma_destroy_id(visit.listener), 0);
 	rdma_destroy_event_channel(channel);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(an_id_of_another_channel_is_moved_when_it_is_adopted)
 {
 	struct visit visit = { 0 };
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct rdma_cm_id *cm;
 	struct evrdma_id *id;
 
 	ck_assert_int_eq(rdma_create_id(channel, &cm, &visit, RDMA_PS_TCP), 0);
-	id = evrdma_id_adopt(w->base, cm, on_child, &visit);
+	id = evrdma_id_adopt(f->base, cm, on_child, &visit);
 	ck_assert_ptr_nonnull(id);
-	ck_assert_ptr_eq(cm->channel, evrdma_base_get_channel(w->base));
+	ck_assert_ptr_eq(cm->channel, evrdma_base_get_channel(f->base));
 	ck_assert_ptr_eq(cm->context, &visit);
 	rdma_destroy_event_channel(channel);
-	world_free(w);
+	fixture_free(f);
 	ck_assert_uint_eq(visit.id_closed, 1);
 }
 END_TEST
 
 /* --- connections that move ------------------------------------------------------------------ */
 
-static struct rdma_event_channel *channel_of(const struct side *side)
+static struct rdma_event_channel *channel_of(const struct endpoint *endpoint)
 {
-	return evrdma_conn_get_cm_id(side->conn)->channel;
+	return evrdma_conn_get_cm_id(endpoint->conn)->channel;
 }
 
 static uint64_t completions(const struct evrdma_base *base)
@@ -237,105 +236,106 @@ static uint64_t completions(const struct evrdma_base *base)
 	return stats.completions;
 }
 
-static bool both_up(struct world *w)
+static bool both_up(struct fixture *f)
 {
-	return w->client->connected && w->server && w->server->connected;
+	return f->client->connected && f->server && f->server->connected;
 }
 
-static bool server_got_all(struct world *w)
+static bool server_got_all(struct fixture *f)
 {
-	return w->server->received == 4;
+	return f->server->received == 4;
 }
 
 /* Also of one that has no queue pair yet. */
 START_TEST(the_data_of_a_moved_connection_stays_on_its_base)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	world_add_other(w);
-	world_listen(w);
-	world_connect(w);
-	while (!evrdma_conn_get_cm_id(w->client->conn))
-		event_base_loop(w->loop, EVLOOP_ONCE);
-	ck_assert_int_eq(evrdma_conn_migrate(w->client->conn, w->other), 0);
-	world_run_until(w, both_up, 20000);
-	side_send(w->client, 4, 64);
-	world_run_until(w, server_got_all, 20000);
-	ck_assert_uint_gt(completions(w->base), 0);
-	ck_assert_uint_eq(completions(w->other), 0);
-	world_free(w);
+	fixture_add_other(f);
+	fixture_listen(f);
+	fixture_connect(f);
+	while (!evrdma_conn_get_cm_id(f->client->conn))
+		event_base_loop(f->loop, EVLOOP_ONCE);
+	ck_assert_int_eq(evrdma_conn_migrate(f->client->conn, f->other), 0);
+	fixture_run_until(f, both_up, 20000);
+	endpoint_send(f->client, 4, 64);
+	fixture_run_until(f, server_got_all, 20000);
+	ck_assert_uint_gt(completions(f->base), 0);
+	ck_assert_uint_eq(completions(f->other), 0);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_moved_connection_passes_data_and_disconnects)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	w->on_event = keep_open;
-	world_add_other(w);
-	world_connect_pair(w);
-	ck_assert_int_eq(evrdma_conn_migrate(w->client->conn, w->other), 0);
-	ck_assert_int_eq(evrdma_conn_migrate(w->client->conn, w->other), 0);
-	ck_assert_ptr_eq(channel_of(w->client), evrdma_base_get_channel(w->other));
-	ck_assert_ptr_eq(evrdma_conn_get_base(w->client->conn), w->base);
-	side_send(w->client, 4, 64);
-	ck_assert_int_eq(evrdma_conn_disconnect(w->server->conn), 0);
-	world_run_until(w, both_down, 20000);
-	ck_assert_int_eq(w->client->error, 0);
-	ck_assert_int_eq(evrdma_conn_migrate(w->client->conn, w->base), -ENOTCONN);
-	world_free(w);
+	f->on_event = keep_open;
+	fixture_add_other(f);
+	fixture_connect_pair(f);
+	ck_assert_int_eq(evrdma_conn_migrate(f->client->conn, f->other), 0);
+	ck_assert_int_eq(evrdma_conn_migrate(f->client->conn, f->other), 0);
+	ck_assert_ptr_eq(channel_of(f->client), evrdma_base_get_channel(f->other));
+	ck_assert_ptr_eq(evrdma_conn_get_base(f->client->conn), f->base);
+	endpoint_send(f->client, 4, 64);
+	ck_assert_int_eq(evrdma_conn_disconnect(f->server->conn), 0);
+	fixture_run_until(f, both_down, 20000);
+	ck_assert_int_eq(f->client->error, 0);
+	ck_assert_int_eq(evrdma_conn_migrate(f->client->conn, f->base), -ENOTCONN);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_base_that_closes_closes_what_moved_to_it)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	world_add_other(w);
-	world_connect_pair(w);
-	ck_assert_int_eq(evrdma_conn_migrate(w->client->conn, w->other), 0);
-	world_close_other(w);
-	ck_assert_ptr_null(w->client);
-	world_run_until(w, world_none_live, 20000);
-	world_free(w);
+	fixture_add_other(f);
+	fixture_connect_pair(f);
+	ck_assert_int_eq(evrdma_conn_migrate(f->client->conn, f->other), 0);
+	fixture_close_other(f);
+	ck_assert_ptr_null(f->client);
+	fixture_run_until(f, fixture_none_live, 20000);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_moved_connection_can_come_back_and_outlive_the_other_base)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	world_add_other(w);
-	world_connect_pair(w);
-	ck_assert_int_eq(evrdma_conn_migrate(w->client->conn, w->other), 0);
-	ck_assert_int_eq(evrdma_conn_migrate(w->client->conn, w->base), 0);
-	world_close_other(w);
-	ck_assert_ptr_nonnull(w->client);
-	ck_assert_int_eq(evrdma_conn_disconnect(w->client->conn), 0);
-	world_run_until(w, world_none_live, 20000);
-	world_free(w);
+	fixture_add_other(f);
+	fixture_connect_pair(f);
+	ck_assert_int_eq(evrdma_conn_migrate(f->client->conn, f->other), 0);
+	ck_assert_int_eq(evrdma_conn_migrate(f->client->conn, f->base), 0);
+	fixture_close_other(f);
+	ck_assert_ptr_nonnull(f->client);
+	ck_assert_int_eq(evrdma_conn_disconnect(f->client->conn), 0);
+	fixture_run_until(f, fixture_none_live, 20000);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_connection_does_not_move_where_it_cannot)
 {
 	struct visit visit = { 0 };
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct event_base *elsewhere = event_base_new();
 	struct evrdma_base *far_away = evrdma_base_new(elsewhere, NULL);
-	struct evrdma_base *closing = evrdma_base_new(w->loop, NULL);
+	struct evrdma_base *closing = evrdma_base_new(f->loop, NULL);
 
-	ck_assert_int_eq(evrdma_conn_migrate(world_side_new(w, true)->conn, w->base), -ENOTCONN);
-	world_connect_pair(w);
-	ck_assert_int_eq(evrdma_conn_migrate(w->client->conn, far_away), -EXDEV);
+	ck_assert_int_eq(
+		evrdma_conn_migrate(fixture_endpoint_new(f, true)->conn, f->base), -ENOTCONN);
+	fixture_connect_pair(f);
+	ck_assert_int_eq(evrdma_conn_migrate(f->client->conn, far_away), -EXDEV);
 	evrdma_base_close(closing, NULL, NULL);
-	ck_assert_int_eq(evrdma_conn_migrate(w->client->conn, closing), -EPIPE);
-	ck_assert_ptr_eq(channel_of(w->client), evrdma_base_get_channel(w->base));
+	ck_assert_int_eq(evrdma_conn_migrate(f->client->conn, closing), -EPIPE);
+	ck_assert_ptr_eq(channel_of(f->client), evrdma_base_get_channel(f->base));
 	evrdma_base_close(far_away, count_closed, &visit);
 	event_base_dispatch(elsewhere);
 	ck_assert_uint_eq(visit.closed, 1);
 	event_base_free(elsewhere);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -343,57 +343,57 @@ END_TEST
 
 enum { TRIPS = 20, SPIN_US = 1000000 };
 
-static void send_back(struct side *side, const struct evrdma_recv *recv)
+static void send_back(struct endpoint *endpoint, const struct evrdma_recv *recv)
 {
-	if (!recv->err && (!side->is_client || side->received < TRIPS))
-		ck_assert_int_eq(side_send_buf(side, recv->buf, recv->len), 0);
+	if (!recv->err && (!endpoint->is_client || endpoint->received < TRIPS))
+		ck_assert_int_eq(endpoint_send_buf(endpoint, recv->buf, recv->len), 0);
 }
 
-static bool has_come_back(struct world *w)
+static bool has_come_back(struct fixture *f)
 {
-	return w->client->received;
+	return f->client->received;
 }
 
-static bool all_trips_made(struct world *w)
+static bool all_trips_made(struct fixture *f)
 {
-	return w->client->received == TRIPS;
+	return f->client->received == TRIPS;
 }
 
-static struct evrdma_base_stats base_stats(struct world *w)
+static struct evrdma_base_stats base_stats(struct fixture *f)
 {
 	struct evrdma_base_stats stats;
 
-	evrdma_base_get_stats(w->base, &stats);
+	evrdma_base_get_stats(f->base, &stats);
 	return stats;
 }
 
 static uint64_t arms_before;
 
-static bool is_armed_again(struct world *w)
+static bool is_armed_again(struct fixture *f)
 {
-	return base_stats(w).arms > arms_before;
+	return base_stats(f).arms > arms_before;
 }
 
 START_TEST(a_base_that_spins_sleeps_when_nothing_has_come_for_a_while)
 {
 	struct evrdma_base_options options;
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct evrdma_base_stats before;
 
 	evrdma_base_options_init(&options);
 	options.spin_us = SPIN_US;
-	world_replace_base(w, &options);
-	w->on_recv = send_back;
-	world_connect_pair(w);
-	side_send(w->client, 1, 16);
-	world_run_until(w, has_come_back, 20000);
-	before = base_stats(w);
-	world_run_until(w, all_trips_made, 20000);
-	ck_assert_uint_eq(base_stats(w).arms, before.arms);
-	ck_assert_uint_eq(base_stats(w).cq_events, before.cq_events);
+	fixture_replace_base(f, &options);
+	f->on_recv = send_back;
+	fixture_connect_pair(f);
+	endpoint_send(f->client, 1, 16);
+	fixture_run_until(f, has_come_back, 20000);
+	before = base_stats(f);
+	fixture_run_until(f, all_trips_made, 20000);
+	ck_assert_uint_eq(base_stats(f).arms, before.arms);
+	ck_assert_uint_eq(base_stats(f).cq_events, before.cq_events);
 	arms_before = before.arms;
-	world_run_until(w, is_armed_again, 20000);
-	world_free(w);
+	fixture_run_until(f, is_armed_again, 20000);
+	fixture_free(f);
 }
 END_TEST
 
@@ -401,7 +401,7 @@ TCase *base_case(void)
 {
 	TCase *tc = tcase_create("base");
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, calls_made_before_the_close_run_before_its_callback_and_none_after);
 	tcase_add_test(tc, a_closing_base_makes_no_objects);

@@ -12,7 +12,7 @@
 #include "conform/memlock.h"
 #include "conform/suite.h"
 #include "conform/traced.h"
-#include "conform/world.h"
+#include "conform/fixture.h"
 #include "util/clock.h"
 
 static pid_t remover = -1;
@@ -99,13 +99,13 @@ static void start(void)
 /* The kinds are told apart by what comes third in a line: "dev rxe0 cqn 3 ... pid 77 ...". */
 static int kind_of(const char *line)
 {
-	static const char *const names[PLACE_COUNTS] = { "lqpn", "cqn", "mrn", "pdn", "cm-idn" };
+	static const char *const names[TESTBED_COUNTS] = { "lqpn", "cqn", "mrn", "pdn", "cm-idn" };
 	char name[16];
 	int i;
 
 	if (sscanf(line, "%*s %*s %15s", name) != 1)
-		return PLACE_COUNTS;
-	for (i = 0; i < PLACE_COUNTS && strcmp(name, names[i]) != 0; i++)
+		return TESTBED_COUNTS;
+	for (i = 0; i < TESTBED_COUNTS && strcmp(name, names[i]) != 0; i++)
 		;
 	return i;
 }
@@ -123,26 +123,26 @@ static bool is_ours(const char *line)
 }
 
 /* All in one run of rdma(8): in an emulated guest each costs more than most tests do. */
-static void count(int counts[PLACE_COUNTS])
+static void count(int counts[TESTBED_COUNTS])
 {
 	static const char command[] = "printf 'resource show %s\\n' qp cq mr pd cm_id |"
 				      " rdma -b -";
 	char line[512];
 	FILE *listing;
 
-	memset(counts, 0, PLACE_COUNTS * sizeof(*counts));
+	memset(counts, 0, TESTBED_COUNTS * sizeof(*counts));
 	/* It waits for a process, which is not the library's doing. */
 	if (traced())
 		return;
 	listing = popen(command, "r");
 	ck_assert_ptr_nonnull(listing);
 	while (fgets(line, sizeof(line), listing))
-		if (is_ours(line) && kind_of(line) < PLACE_COUNTS)
+		if (is_ours(line) && kind_of(line) < TESTBED_COUNTS)
 			counts[kind_of(line)]++;
 	ck_assert_int_eq(pclose(listing), 0);
 }
 
-struct place place = {
+struct testbed testbed = {
 	.start = start,
 	.remove_device = remove_device,
 	.device_is_removed = device_is_removed,
@@ -157,15 +157,16 @@ int main(void)
 	static TCase *(*const more_traced[])(void) = { traced_case };
 	int status;
 
-	place.ip = env("EVR_IP4");
-	place.is_iwarp = !strcmp(env("EVR_KIND"), "siw");
-	if (place.is_iwarp)
-		place.lacks = PLACE_DATAGRAMS | PLACE_GROUPS | PLACE_ATOMICS | PLACE_IMMEDIATES;
-	place.most_reads = 128;
-	place.own_core = !strcmp(env("EVR_CORE"), "ours");
+	testbed.ip = env("EVR_IP4");
+	testbed.is_iwarp = !strcmp(env("EVR_KIND"), "siw");
+	if (testbed.is_iwarp)
+		testbed.lacks =
+			TESTBED_DATAGRAMS | TESTBED_GROUPS | TESTBED_ATOMICS | TESTBED_IMMEDIATES;
+	testbed.most_reads = 128;
+	testbed.own_core = !strcmp(env("EVR_CORE"), "ours");
 	close(mkstemp(removal_lock));
 	if (traced())
-		place.watch = traced_watch;
+		testbed.watch = traced_watch;
 	status = run_suite("device", traced() ? more_traced : more, 1);
 	unlink(removal_lock);
 	return status;

@@ -5,20 +5,20 @@
 #include "conform/fake.h"
 
 #include "conform/suite.h"
-#include "conform/world.h"
+#include "conform/fixture.h"
 #include "ev/core/lock.h"
 
 #include <rdma/rdma_cma.h>
 #include <time.h>
 
-enum fake_kind fake_place_kind;
+enum fake_kind fake_testbed_kind;
 
 static void start(void)
 {
 	fake_install();
-	if (fake_place_kind != FAKE_ROCE)
-		fake_device_add(fake_place_kind);
-	place.most_reads = (unsigned)fake_device_attr(fake_place_kind)->max_qp_rd_atom;
+	if (fake_testbed_kind != FAKE_ROCE)
+		fake_device_add(fake_testbed_kind);
+	testbed.most_reads = (unsigned)fake_device_attr(fake_testbed_kind)->max_qp_rd_atom;
 }
 
 static void stop(void)
@@ -33,27 +33,26 @@ static void stop(void)
 
 static void remove_device(void)
 {
-	fake_device_remove(fake_place_kind);
+	fake_device_remove(fake_testbed_kind);
 }
 
 static bool device_is_removed(void)
 {
-	return fake_device_gone(fake_place_kind);
+	return fake_device_gone(fake_testbed_kind);
 }
 
 static void add_device(void)
 {
-	fake_device_add(fake_place_kind);
+	fake_device_add(fake_testbed_kind);
 }
 
-static void count(int counts[PLACE_COUNTS])
+static void count(int counts[TESTBED_COUNTS])
 {
-	static const enum fake_object kinds[PLACE_COUNTS] = {
-		FAKE_QP, FAKE_CQ, FAKE_MR, FAKE_PD, FAKE_ID
-	};
+	static const enum fake_object kinds[TESTBED_COUNTS] = { FAKE_QP, FAKE_CQ, FAKE_MR, FAKE_PD,
+		FAKE_ID };
 	int i;
 
-	for (i = 0; i < PLACE_COUNTS; i++)
+	for (i = 0; i < TESTBED_COUNTS; i++)
 		counts[i] = (int)fake_live(kinds[i]);
 }
 
@@ -66,7 +65,7 @@ static uint64_t now_us(void)
 	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
-struct place place = {
+struct testbed testbed = {
 	.own_core = true,
 	.start = start,
 	.stop = stop,
@@ -78,15 +77,15 @@ struct place place = {
 	.now_us = now_us,
 };
 
-static unsigned place_lacks(void)
+static unsigned testbed_lacks(void)
 {
-	static const unsigned options[][2] = { { FAKE_DATAGRAMS, PLACE_DATAGRAMS },
-		{ FAKE_GROUPS, PLACE_GROUPS }, { FAKE_SRQS, PLACE_SRQS },
-		{ FAKE_ATOMICS, PLACE_ATOMICS }, { FAKE_IMMEDIATES, PLACE_IMMEDIATES } };
+	static const unsigned options[][2] = { { FAKE_DATAGRAMS, TESTBED_DATAGRAMS },
+		{ FAKE_GROUPS, TESTBED_GROUPS }, { FAKE_SRQS, TESTBED_SRQS },
+		{ FAKE_ATOMICS, TESTBED_ATOMICS }, { FAKE_IMMEDIATES, TESTBED_IMMEDIATES } };
 	unsigned i, lacks = 0;
 
 	for (i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-		if (fake_lacks(fake_place_kind) & options[i][0])
+		if (fake_lacks(fake_testbed_kind) & options[i][0])
 			lacks |= options[i][1];
 	return lacks;
 }
@@ -98,18 +97,17 @@ static void lock_misused(const char *what)
 
 int main(void)
 {
-	static TCase *(*const cases[])(void) = { silence_case, channel_case,
-		infiniband_case, async_case, machine_case, report_case, device_case, posted_case,
-		attempt_case, calls_case, budget_case, steps_case, missing_case, shared_case,
-		reply_case };
+	static TCase *(*const cases[])(void) = { silence_case, channel_case, infiniband_case,
+		async_case, machine_case, report_case, device_case, posted_case, attempt_case,
+		calls_case, budget_case, steps_case, missing_case, shared_case, reply_case };
 	static const char *const ips[FAKE_KINDS] = {
 		[FAKE_ROCE] = FAKE_ROCE_IP, [FAKE_IWARP] = FAKE_IWARP_IP, [FAKE_IB] = FAKE_IB_IP
 	};
 
 	evr_lock_misused = lock_misused;
-	fake_place_kind = fake_kind_to_test(EVR_FAKE_KIND);
-	place.ip = ips[fake_place_kind];
-	place.lacks = place_lacks();
-	place.is_iwarp = fake_place_kind == FAKE_IWARP;
+	fake_testbed_kind = fake_kind_to_test(EVR_FAKE_KIND);
+	testbed.ip = ips[fake_testbed_kind];
+	testbed.lacks = testbed_lacks();
+	testbed.is_iwarp = fake_testbed_kind == FAKE_IWARP;
 	return run_suite("fake", cases, sizeof(cases) / sizeof(cases[0]));
 }

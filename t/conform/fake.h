@@ -6,8 +6,8 @@
 
 #include "fake/fake.h"
 
-/* The kind of device that the place's address belongs to. */
-extern enum fake_kind fake_place_kind;
+/* The kind of device that the testbed's address belongs to. */
+extern enum fake_kind fake_testbed_kind;
 
 TCase *async_case(void);
 TCase *attempt_case(void);

@@ -1,13 +1,20 @@
 /* What one turn of the loop tells at most, and what goes on whatever there is to tell. */
 #include "conform/fake.h"
-#include "conform/world.h"
+#include "conform/fixture.h"
 
 #include <errno.h>
 #include <rdma/rdma_cma.h>
 #include <string.h>
 
-enum { PATIENCE_MS = 20000, LEN = 64, BUDGET = 4, MESSAGES = 48, PAIRS = 6, EACH = 6,
-	ENOUGH = 3000000 };
+enum {
+	PATIENCE_MS = 20000,
+	LEN = 64,
+	BUDGET = 4,
+	MESSAGES = 48,
+	PAIRS = 6,
+	EACH = 6,
+	ENOUGH = 3000000
+};
 
 static struct {
 	unsigned in_turn, most_in_turn, all;
@@ -22,60 +29,60 @@ static void count(void)
 		told.most_in_turn = told.in_turn;
 }
 
-static void count_recv(struct side *side, const struct evrdma_recv *recv)
+static void count_recv(struct endpoint *endpoint, const struct evrdma_recv *recv)
 {
 	count();
 	told.before_end += !told.ended && !recv->err;
 }
 
-static void count_sent(struct side *side, const struct evrdma_error *error)
+static void count_sent(struct endpoint *endpoint, const struct evrdma_error *error)
 {
 	count();
 }
 
 static void note_end(
-	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
 {
 	told.ended |= event == EVRDMA_CONN_DISCONNECTED;
 	told.timed_out |= event == EVRDMA_CONN_ERROR && error->err == ETIMEDOUT;
 }
 
-static struct world *world_with(const struct evrdma_base_options *options)
+static struct fixture *fixture_with(const struct evrdma_base_options *options)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
 	memset(&told, 0, sizeof(told));
-	ck_assert_int_eq(event_base_priority_init(w->loop, 3), 0);
-	world_replace_base(w, options);
-	w->on_recv = count_recv;
-	w->on_sent = count_sent;
-	w->on_event = note_end;
-	return w;
+	ck_assert_int_eq(event_base_priority_init(f->loop, 3), 0);
+	fixture_replace_base(f, options);
+	f->on_recv = count_recv;
+	f->on_sent = count_sent;
+	f->on_event = note_end;
+	return f;
 }
 
-static struct world *world_with_budget(unsigned cq_entries)
+static struct fixture *fixture_with_budget(unsigned cq_entries)
 {
 	struct evrdma_base_options options;
 
 	evrdma_base_options_init(&options);
 	options.cq_budget = BUDGET;
 	options.cq_entries = cq_entries;
-	return world_with(&options);
+	return fixture_with(&options);
 }
 
-static bool has_ended(struct world *w)
+static bool has_ended(struct fixture *f)
 {
 	told.in_turn = 0;
 	return told.ended;
 }
 
-static bool client_is_closed(struct world *w)
+static bool client_is_closed(struct fixture *f)
 {
 	told.in_turn = 0;
-	return world_client_is_closed(w);
+	return fixture_client_is_closed(f);
 }
 
-static bool all_is_told(struct world *w)
+static bool all_is_told(struct fixture *f)
 {
 	told.in_turn = 0;
 	return told.all == 2 * PAIRS * EACH;
@@ -83,73 +90,73 @@ static bool all_is_told(struct world *w)
 
 START_TEST(the_budget_holds_when_a_connection_ends)
 {
-	struct world *w = world_with_budget(4096);
+	struct fixture *f = fixture_with_budget(4096);
 
-	w->options.send_depth = w->options.recv_depth = MESSAGES;
-	world_connect_pair(w);
+	f->options.send_depth = f->options.recv_depth = MESSAGES;
+	fixture_connect_pair(f);
 	fake_work_by_hand(true);
-	side_send(w->client, MESSAGES, LEN);
-	world_run_a_little(w);
+	endpoint_send(f->client, MESSAGES, LEN);
+	fixture_run_a_little(f);
 	ck_assert_uint_eq(fake_step(MESSAGES), MESSAGES);
 	fake_work_by_hand(false);
-	ck_assert_int_eq(fake_inject(evrdma_conn_get_cm_id(w->server->conn),
-				 RDMA_CM_EVENT_DISCONNECTED, 0),
+	ck_assert_int_eq(
+		fake_inject(evrdma_conn_get_cm_id(f->server->conn), RDMA_CM_EVENT_DISCONNECTED, 0),
 		0);
-	world_run_until(w, has_ended, PATIENCE_MS);
+	fixture_run_until(f, has_ended, PATIENCE_MS);
 	ck_assert_uint_eq(told.before_end, MESSAGES);
 	ck_assert_uint_le(told.most_in_turn, BUDGET);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(the_budget_holds_for_work_that_is_cancelled)
 {
-	struct world *w = world_with_budget(4096);
+	struct fixture *f = fixture_with_budget(4096);
 
-	w->options.send_depth = 1;
-	w->options.send_queue = MESSAGES;
-	world_connect_pair(w);
+	f->options.send_depth = 1;
+	f->options.send_queue = MESSAGES;
+	fixture_connect_pair(f);
 	fake_work_by_hand(true);
-	side_send(w->client, MESSAGES, LEN);
-	world_run_a_little(w);
-	evrdma_conn_close(w->client->conn);
-	world_run_until(w, client_is_closed, PATIENCE_MS);
+	endpoint_send(f->client, MESSAGES, LEN);
+	fixture_run_a_little(f);
+	evrdma_conn_close(f->client->conn);
+	fixture_run_until(f, client_is_closed, PATIENCE_MS);
 	fake_work_by_hand(false);
 	ck_assert_uint_ge(told.all, MESSAGES);
 	ck_assert_uint_le(told.most_in_turn, BUDGET);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(the_budget_is_that_of_all_queues)
 {
-	struct world *w = world_with_budget(1);
-	struct side *clients[PAIRS];
+	struct fixture *f = fixture_with_budget(1);
+	struct endpoint *clients[PAIRS];
 	unsigned i;
 
-	w->options.send_depth = w->options.recv_depth = EACH;
+	f->options.send_depth = f->options.recv_depth = EACH;
 	for (i = 0; i < PAIRS; i++) {
-		w->client = w->server = NULL;
-		world_connect_pair(w);
-		clients[i] = w->client;
+		f->client = f->server = NULL;
+		fixture_connect_pair(f);
+		clients[i] = f->client;
 	}
 	for (i = 0; i < PAIRS; i++)
-		side_send(clients[i], EACH, LEN);
-	world_run_until(w, all_is_told, PATIENCE_MS);
+		endpoint_send(clients[i], EACH, LEN);
+	fixture_run_until(f, all_is_told, PATIENCE_MS);
 	ck_assert_uint_le(told.most_in_turn, BUDGET);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 /* --- priorities ----------------------------------------------------------------------------- */
 
 /* There is always something to tell, until all that waits has come, or never will. */
-static void answer(struct side *side, const struct evrdma_recv *recv)
+static void answer(struct endpoint *endpoint, const struct evrdma_recv *recv)
 {
 	bool done = told.ran && told.timed_out;
 
 	if (!recv->err && !done && told.all++ < ENOUGH)
-		side_send(side, 1, LEN);
+		endpoint_send(endpoint, 1, LEN);
 }
 
 static void note_run(struct evrdma_base *base, void *arg)
@@ -157,7 +164,7 @@ static void note_run(struct evrdma_base *base, void *arg)
 	told.ran = true;
 }
 
-static bool is_quiet(struct world *w)
+static bool is_quiet(struct fixture *f)
 {
 	return (told.ran && told.timed_out) || told.all >= ENOUGH;
 }
@@ -165,32 +172,31 @@ static bool is_quiet(struct world *w)
 START_TEST(data_of_a_high_priority_starves_neither_deadlines_nor_calls)
 {
 	struct evrdma_base_options options;
-	struct world *w;
+	struct fixture *f;
 
 	evrdma_base_options_init(&options);
 	options.data_priority = 0;
-	w = world_with(&options);
-	w->on_recv = answer;
-	w->options.send_depth = w->options.recv_depth = 8;
-	world_connect_pair(w);
-	side_send(w->client, 4, LEN);
-	w->options.connect_timeout_ms = 100;
+	f = fixture_with(&options);
+	f->on_recv = answer;
+	f->options.send_depth = f->options.recv_depth = 8;
+	fixture_connect_pair(f);
+	endpoint_send(f->client, 4, LEN);
+	f->options.connect_timeout_ms = 100;
 	fake_hold(FAKE_ADDR);
-	world_connect(w);
-	ck_assert_int_eq(evrdma_base_run_in_loop(w->base, note_run, NULL), 0);
-	world_run_until(w, is_quiet, PATIENCE_MS);
+	fixture_connect(f);
+	ck_assert_int_eq(evrdma_base_run_in_loop(f->base, note_run, NULL), 0);
+	fixture_run_until(f, is_quiet, PATIENCE_MS);
 	ck_assert(told.ran && told.timed_out && told.all < ENOUGH);
 	fake_release(FAKE_ADDR);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
-
 
 TCase *budget_case(void)
 {
 	TCase *tc = tcase_create("budget");
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, the_budget_holds_when_a_connection_ends);
 	tcase_add_test(tc, the_budget_holds_for_work_that_is_cancelled);

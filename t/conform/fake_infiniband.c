@@ -1,22 +1,22 @@
 /* What only InfiniBand has: IPv6, raw and assigned groups, IPoIB, own datagrams kept away. */
 #include "conform/fake.h"
 #include "conform/member.h"
-#include "conform/world.h"
+#include "conform/fixture.h"
 
 #include <infiniband/ib.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 #include <string.h>
 
-static struct world *world_with_infiniband(struct member *m, unsigned flags)
+static struct fixture *fixture_with_infiniband(struct member *m, unsigned flags)
 {
-	struct world *w;
+	struct fixture *f;
 
 	fake_device_add(FAKE_IB);
-	w = world_new();
-	member_init(m, w, flags);
+	f = fixture_new();
+	member_init(m, f, flags);
 	m->ip = FAKE_IB_IP;
-	return w;
+	return f;
 }
 
 static void open_and_join(struct member *m, const struct sockaddr *group)
@@ -36,15 +36,15 @@ static void check_own_datagram(struct member *m)
 
 START_TEST(an_IPv6_group_is_joined_and_passes_datagrams)
 {
-	struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6, .sin6_addr.s6_addr = { 0xff, 0x12,
-		[15] = 9 } };
+	struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6,
+		.sin6_addr.s6_addr = { 0xff, 0x12, [15] = 9 } };
 	struct member m;
-	struct world *w = world_with_infiniband(&m, 0);
+	struct fixture *f = fixture_with_infiniband(&m, 0);
 
 	open_and_join(&m, (struct sockaddr *)&sin6);
 	ck_assert_uint_eq(evrdma_mcast_get_ah_attr(m.group)->grh.dgid.raw[15], 9);
 	check_own_datagram(&m);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -53,14 +53,14 @@ START_TEST(a_raw_group_is_joined_by_its_GID)
 	static const uint8_t mgid[16] = { 0xff, 0x12, 0x40, 0x1b, [15] = 0x42 };
 	struct sockaddr_ib sib = { .sib_family = AF_IB };
 	struct member m;
-	struct world *w = world_with_infiniband(&m, 0);
+	struct fixture *f = fixture_with_infiniband(&m, 0);
 
 	memcpy(&sib.sib_addr, mgid, sizeof(mgid));
 	open_and_join(&m, (struct sockaddr *)&sib);
 	ck_assert_mem_eq(evrdma_mcast_get_ah_attr(m.group)->grh.dgid.raw, mgid, sizeof(mgid));
 	ck_assert_int_eq(evrdma_mcast_get_addr(m.group)->sa_family, AF_IB);
 	check_own_datagram(&m);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -68,14 +68,14 @@ START_TEST(an_assigned_group_has_a_GID_after_the_join)
 {
 	struct sockaddr_in zero;
 	struct member m;
-	struct world *w = world_with_infiniband(&m, 0);
+	struct fixture *f = fixture_with_infiniband(&m, 0);
 
-	world_address(&zero, "0.0.0.0", 0);
+	fixture_address(&zero, "0.0.0.0", 0);
 	open_and_join(&m, (struct sockaddr *)&zero);
 	ck_assert_uint_eq(evrdma_mcast_get_ah_attr(m.group)->grh.dgid.raw[0], 0xff);
 	ck_assert_uint_ne(evrdma_mcast_get_ah_attr(m.group)->dlid, 0);
 	check_own_datagram(&m);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -92,12 +92,12 @@ START_TEST(an_IPoIB_endpoint_joins_its_groups)
 {
 	struct sockaddr_in sin;
 	struct member m;
-	struct world *w = world_with_infiniband(&m, 0);
+	struct fixture *f = fixture_with_infiniband(&m, 0);
 
-	world_address(&sin, GROUP_A, 0);
+	fixture_address(&sin, GROUP_A, 0);
 	join_over_ipoib(&m, (struct sockaddr *)&sin);
 	ck_assert_uint_eq(evrdma_mcast_get_ah_attr(m.group)->grh.dgid.raw[3], 0x1b);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -111,10 +111,10 @@ START_TEST(an_IPoIB_endpoint_answers_a_sender)
 {
 	struct sockaddr_in sin;
 	struct member m, other;
-	struct world *w = world_with_infiniband(&m, EVRDMA_DGRAM_OPT_NO_LOOPBACK);
+	struct fixture *f = fixture_with_infiniband(&m, EVRDMA_DGRAM_OPT_NO_LOOPBACK);
 
-	world_address(&sin, GROUP_A, 0);
-	member_init(&other, w, EVRDMA_DGRAM_OPT_NO_LOOPBACK);
+	fixture_address(&sin, GROUP_A, 0);
+	member_init(&other, f, EVRDMA_DGRAM_OPT_NO_LOOPBACK);
 	other.ip = FAKE_IB_IP;
 	join_over_ipoib(&m, (struct sockaddr *)&sin);
 	join_over_ipoib(&other, (struct sockaddr *)&sin);
@@ -123,19 +123,19 @@ START_TEST(an_IPoIB_endpoint_answers_a_sender)
 	member_run_until_received(&m, 1);
 	ck_assert_uint_eq(m.len, 0);
 	ck_assert_uint_eq(m.src_qp, evrdma_dgram_get_qp_num(other.dgram));
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(own_datagrams_stay_away_when_asked_and_others_come)
 {
 	struct member m, other;
-	struct world *w = world_with_infiniband(&m, EVRDMA_DGRAM_OPT_NO_LOOPBACK);
+	struct fixture *f = fixture_with_infiniband(&m, EVRDMA_DGRAM_OPT_NO_LOOPBACK);
 	struct sockaddr_in sin;
 
-	world_address(&sin, GROUP_A, 0);
+	fixture_address(&sin, GROUP_A, 0);
 	open_and_join(&m, (struct sockaddr *)&sin);
-	member_init(&other, w, 0);
+	member_init(&other, f, 0);
 	other.ip = FAKE_IB_IP;
 	open_and_join(&other, (struct sockaddr *)&sin);
 	ck_assert_int_eq(member_send(&m, 10, NULL), 0);
@@ -143,7 +143,7 @@ START_TEST(own_datagrams_stay_away_when_asked_and_others_come)
 	ck_assert_int_eq(member_send(&other, 11, NULL), 0);
 	member_run_until_received(&m, 1);
 	ck_assert_uint_eq(m.len, 11);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -151,7 +151,7 @@ TCase *infiniband_case(void)
 {
 	TCase *tc = tcase_create("infiniband");
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, an_IPv6_group_is_joined_and_passes_datagrams);
 	tcase_add_test(tc, a_raw_group_is_joined_by_its_GID);

@@ -6,8 +6,15 @@
 #include <errno.h>
 #include <string.h>
 
-enum { PATIENCE_MS = 20000, HEADER_BYTES = 40, SOURCE_AT = 32, SUM_AT = 30, IPV4_AT = 20,
-	SEND_DEPTH = 8, MOST_HELD = SEND_DEPTH / 2 };
+enum {
+	PATIENCE_MS = 20000,
+	HEADER_BYTES = 40,
+	SOURCE_AT = 32,
+	SUM_AT = 30,
+	IPV4_AT = 20,
+	SEND_DEPTH = 8,
+	MOST_HELD = SEND_DEPTH / 2
+};
 
 /* What a datagram said of its sender; another address may be put there. */
 static struct {
@@ -31,7 +38,7 @@ static void keep(struct evrdma_dgram *dgram, const struct evrdma_recv *recv, voi
 	came.recv.grh = came.header;
 }
 
-static bool has_come(struct world *w)
+static bool has_come(struct fixture *f)
 {
 	return came.recv.len;
 }
@@ -63,9 +70,9 @@ static const char *nobody(void)
 static void on_sent(struct evrdma_dgram *dgram, struct evrdma_buf *buf,
 	const struct evrdma_error *error, void *arg)
 {
-	const struct world *w = arg;
+	const struct fixture *f = arg;
 
-	ck_assert(!w->in_call);
+	ck_assert(!f->in_call);
 	told.good += !error;
 	told.failed += error != NULL;
 	if (error) {
@@ -75,56 +82,56 @@ static void on_sent(struct evrdma_dgram *dgram, struct evrdma_buf *buf,
 }
 
 /* An endpoint that has received its own datagram, from a group. */
-static struct world *world_with_sender(struct member *m)
+static struct fixture *fixture_with_sender(struct member *m)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct sockaddr_in group;
 
 	memset(&came, 0, sizeof(came));
 	memset(&told, 0, sizeof(told));
 	fake_asked_in_vain();
-	member_init(m, w, 0);
+	member_init(m, f, 0);
 	m->send_depth = SEND_DEPTH;
 	member_reopen(m);
 	member_run_until_ready(m);
-	world_address(&group, GROUP_A, 0);
+	fixture_address(&group, GROUP_A, 0);
 	member_try_join(m, (struct sockaddr *)&group, 0);
 	member_run_until_joined(m);
 	evrdma_dgram_setcb(m->dgram, keep, NULL, NULL);
 	ck_assert_int_eq(member_send(m, 10, NULL), 0);
-	world_run_until(w, has_come, PATIENCE_MS);
-	return w;
+	fixture_run_until(f, has_come, PATIENCE_MS);
+	return f;
 }
 
 static int reply(struct member *m)
 {
-	struct evrdma_buf *buf = evrdma_pool_get(m->w->pool);
+	struct evrdma_buf *buf = evrdma_pool_get(m->f->pool);
 	int ret;
 
 	ck_assert_ptr_nonnull(buf);
-	m->w->in_call = true;
-	ret = evrdma_dgram_reply(m->dgram, &came.recv, buf, 8, NULL, on_sent, m->w);
-	m->w->in_call = false;
+	m->f->in_call = true;
+	ret = evrdma_dgram_reply(m->dgram, &came.recv, buf, 8, NULL, on_sent, m->f);
+	m->f->in_call = false;
 	evrdma_buf_unref(buf);
 	return ret;
 }
 
-static bool all_is_told(struct world *w)
+static bool all_is_told(struct fixture *f)
 {
 	return told.good + told.failed == 2;
 }
 
-static bool one_is_good(struct world *w)
+static bool one_is_good(struct fixture *f)
 {
 	return told.good == 1;
 }
 
-static bool two_are_good(struct world *w)
+static bool two_are_good(struct fixture *f)
 {
 	return told.good == 2;
 }
 
-static bool one_has_failed(struct world *w)
+static bool one_has_failed(struct fixture *f)
 {
 	return told.failed;
 }
@@ -132,52 +139,52 @@ static bool one_has_failed(struct world *w)
 START_TEST(a_reply_to_a_forged_address_holds_nobody_up)
 {
 	struct member m;
-	struct world *w = world_with_sender(&m);
+	struct fixture *f = fixture_with_sender(&m);
 
 	ck_assert_int_eq(reply(&m), 0);
-	world_run_until(w, one_is_good, PATIENCE_MS);
+	fixture_run_until(f, one_is_good, PATIENCE_MS);
 	fake_hold(FAKE_ADDR);
 	say_it_comes_from(nobody());
 	ck_assert_int_eq(reply(&m), 0);
-	say_it_comes_from(place.ip);
+	say_it_comes_from(testbed.ip);
 	ck_assert_int_eq(reply(&m), 0);
-	world_run_until(w, two_are_good, PATIENCE_MS);
+	fixture_run_until(f, two_are_good, PATIENCE_MS);
 	ck_assert_uint_eq(told.failed, 0);
 	fake_release(FAKE_ADDR);
-	world_run_until(w, one_has_failed, PATIENCE_MS);
+	fixture_run_until(f, one_has_failed, PATIENCE_MS);
 	ck_assert_int_eq(told.err, ETIMEDOUT);
 	ck_assert_int_eq(told.step, EVRDMA_STEP_ADDR);
 	ck_assert_uint_eq(fake_asked_in_vain(), 0);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(who_was_asked_for_in_vain_is_not_asked_for_again)
 {
 	struct member m;
-	struct world *w = world_with_sender(&m);
+	struct fixture *f = fixture_with_sender(&m);
 
 	say_it_comes_from(nobody());
 	ck_assert_int_eq(reply(&m), 0);
 	ck_assert_int_eq(reply(&m), 0);
-	world_run_until(w, all_is_told, PATIENCE_MS);
+	fixture_run_until(f, all_is_told, PATIENCE_MS);
 	ck_assert_uint_eq(told.failed, 2);
 	ck_assert_int_eq(reply(&m), -ETIMEDOUT);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(replies_to_a_neighbour_are_sent_when_it_is_found)
 {
 	struct member m;
-	struct world *w = world_with_sender(&m);
+	struct fixture *f = fixture_with_sender(&m);
 
 	say_it_comes_from("192.0.2.250");
 	ck_assert_int_eq(reply(&m), 0);
 	ck_assert_int_eq(reply(&m), 0);
-	world_run_until(w, all_is_told, PATIENCE_MS);
+	fixture_run_until(f, all_is_told, PATIENCE_MS);
 	ck_assert_uint_eq(told.good, 2);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -185,7 +192,7 @@ END_TEST
 START_TEST(forged_addresses_do_not_take_all_the_room)
 {
 	struct member m;
-	struct world *w = world_with_sender(&m);
+	struct fixture *f = fixture_with_sender(&m);
 	char ip[] = "192.0.2.60";
 	unsigned i;
 
@@ -200,7 +207,7 @@ START_TEST(forged_addresses_do_not_take_all_the_room)
 	for (i = MOST_HELD; i < SEND_DEPTH; i++)
 		ck_assert_int_eq(member_send(&m, 10, NULL), 0);
 	ck_assert_int_eq(member_send(&m, 10, NULL), -EAGAIN);
-	world_free(w);
+	fixture_free(f);
 	ck_assert_uint_eq(told.failed, MOST_HELD);
 	ck_assert_int_eq(told.err, ECANCELED);
 }
@@ -208,25 +215,25 @@ END_TEST
 
 static void on_over(struct evrdma_base *base, void *arg)
 {
-	struct world *w = arg;
+	struct fixture *f = arg;
 
-	w->base_closed = true;
+	f->base_closed = true;
 }
 
 START_TEST(a_shutdown_waits_for_a_reply_that_is_not_sent_yet)
 {
 	struct member m;
-	struct world *w = world_with_sender(&m);
+	struct fixture *f = fixture_with_sender(&m);
 
 	fake_hold(FAKE_ADDR);
 	say_it_comes_from("192.0.2.250");
 	ck_assert_int_eq(reply(&m), 0);
-	ck_assert_int_eq(evrdma_base_shutdown(w->base, PATIENCE_MS, on_over, w), 0);
-	world_run_a_little(w);
+	ck_assert_int_eq(evrdma_base_shutdown(f->base, PATIENCE_MS, on_over, f), 0);
+	fixture_run_a_little(f);
 	ck_assert_uint_eq(told.good + told.failed, 0);
 	fake_release(FAKE_ADDR);
-	world_run_until(w, one_is_good, PATIENCE_MS);
-	world_free(w);
+	fixture_run_until(f, one_is_good, PATIENCE_MS);
+	fixture_free(f);
 }
 END_TEST
 
@@ -234,9 +241,9 @@ TCase *reply_case(void)
 {
 	TCase *tc = tcase_create("reply");
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
-	if (fake_place_kind == FAKE_IWARP || !place_has(PLACE_GROUPS))
+	if (fake_testbed_kind == FAKE_IWARP || !testbed_has(TESTBED_GROUPS))
 		return tc;
 	tcase_add_test(tc, a_reply_to_a_forged_address_holds_nobody_up);
 	tcase_add_test(tc, who_was_asked_for_in_vain_is_not_asked_for_again);

@@ -1,6 +1,6 @@
 /* What devices report of themselves and their ports: whom it reaches, and who reads it. */
 #include "conform/fake.h"
-#include "conform/world.h"
+#include "conform/fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,18 +11,18 @@
 
 enum { PATIENCE_MS = 20000 };
 
-static struct ibv_context *verbs_of(const struct side *side)
+static struct ibv_context *verbs_of(const struct endpoint *endpoint)
 {
-	return evrdma_conn_get_cm_id(side->conn)->verbs;
+	return evrdma_conn_get_cm_id(endpoint->conn)->verbs;
 }
 
-static struct ibv_qp *qp_of(const struct side *side)
+static struct ibv_qp *qp_of(const struct endpoint *endpoint)
 {
-	return evrdma_conn_get_cm_id(side->conn)->qp;
+	return evrdma_conn_get_cm_id(endpoint->conn)->qp;
 }
 
 static void keep_open(
-	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
 {
 }
 
@@ -47,18 +47,18 @@ static void on_device(struct evrdma_base *base, enum evrdma_device_event event, 
 }
 
 /* A client on the second base, which comes to the device first, and a server on the first. */
-static void connect_two_bases(struct world *w)
+static void connect_two_bases(struct fixture *f)
 {
 	struct sockaddr_in sin;
 
-	w->on_event = keep_open;
-	world_add_other(w);
-	world_listen(w);
-	world_side_new_on(w, w->other, true);
-	world_address(&sin, place.ip, evrdma_listener_get_port(w->listener));
-	ck_assert_int_eq(evrdma_conn_connect(w->client->conn, NULL, (struct sockaddr *)&sin), 0);
-	while (w->established < 2)
-		event_base_loop(w->loop, EVLOOP_ONCE);
+	f->on_event = keep_open;
+	fixture_add_other(f);
+	fixture_listen(f);
+	fixture_endpoint_new_on(f, f->other, true);
+	fixture_address(&sin, testbed.ip, evrdma_listener_get_port(f->listener));
+	ck_assert_int_eq(evrdma_conn_connect(f->client->conn, NULL, (struct sockaddr *)&sin), 0);
+	while (f->established < 2)
+		event_base_loop(f->loop, EVLOOP_ONCE);
 }
 
 static const struct {
@@ -78,40 +78,40 @@ static const struct {
 
 START_TEST(every_base_on_a_device_is_told_what_it_reports)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct told told[2] = { 0 };
 	int i;
 
-	evrdma_base_set_device_cb(w->base, on_device, &told[0]);
-	connect_two_bases(w);
-	evrdma_base_set_device_cb(w->other, on_device, &told[1]);
-	fake_async_port(fake_place_kind, device_events[_i].type);
-	world_run_a_little(w);
+	evrdma_base_set_device_cb(f->base, on_device, &told[0]);
+	connect_two_bases(f);
+	evrdma_base_set_device_cb(f->other, on_device, &told[1]);
+	fake_async_port(fake_testbed_kind, device_events[_i].type);
+	fixture_run_a_little(f);
 	ck_assert_uint_eq(fake_calls("ibv_ack_async_event"), 1);
 	for (i = 0; i < 2; i++) {
 		ck_assert_uint_eq(told[i].of[device_events[_i].event], 1);
 		ck_assert_int_eq(told[i].port_num, device_events[_i].port_num);
-		ck_assert_str_eq(told[i].device, ibv_get_device_name(verbs_of(w->client)->device));
+		ck_assert_str_eq(told[i].device, ibv_get_device_name(verbs_of(f->client)->device));
 	}
-	ck_assert(!w->client->down && !w->server->down);
-	world_free(w);
+	ck_assert(!f->client->down && !f->server->down);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(of_a_port_that_flaps_only_the_last_state_is_told)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct told told = { 0 };
 
-	evrdma_base_set_device_cb(w->base, on_device, &told);
-	world_connect_pair(w);
-	fake_async_port(fake_place_kind, IBV_EVENT_PORT_ERR);
-	fake_async_port(fake_place_kind, IBV_EVENT_PORT_ACTIVE);
-	fake_async_port(fake_place_kind, IBV_EVENT_PORT_ERR);
-	world_run_a_little(w);
+	evrdma_base_set_device_cb(f->base, on_device, &told);
+	fixture_connect_pair(f);
+	fake_async_port(fake_testbed_kind, IBV_EVENT_PORT_ERR);
+	fake_async_port(fake_testbed_kind, IBV_EVENT_PORT_ACTIVE);
+	fake_async_port(fake_testbed_kind, IBV_EVENT_PORT_ERR);
+	fixture_run_a_little(f);
 	ck_assert_uint_eq(told.of[EVRDMA_DEVICE_PORT_UP], 0);
 	ck_assert_uint_eq(told.of[EVRDMA_DEVICE_PORT_DOWN], 1);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -119,21 +119,21 @@ END_TEST
 
 START_TEST(another_base_reads_when_the_one_that_did_is_closed)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct told told = { 0 };
 
-	connect_two_bases(w);
-	w->client = w->server = NULL;
-	world_connect_pair(w);
-	evrdma_base_set_device_cb(w->base, on_device, &told);
-	world_close_other(w);
-	fake_async_port(fake_place_kind, IBV_EVENT_PORT_ERR);
-	world_run_a_little(w);
+	connect_two_bases(f);
+	f->client = f->server = NULL;
+	fixture_connect_pair(f);
+	evrdma_base_set_device_cb(f->base, on_device, &told);
+	fixture_close_other(f);
+	fake_async_port(fake_testbed_kind, IBV_EVENT_PORT_ERR);
+	fixture_run_a_little(f);
 	ck_assert_uint_eq(told.of[EVRDMA_DEVICE_PORT_DOWN], 1);
-	fake_async_qp(qp_of(w->client), IBV_EVENT_QP_FATAL);
-	world_run_until(w, world_client_is_down, PATIENCE_MS);
-	ck_assert_int_eq(w->client->error, EIO);
-	world_free(w);
+	fake_async_qp(qp_of(f->client), IBV_EVENT_QP_FATAL);
+	fixture_run_until(f, fixture_client_is_down, PATIENCE_MS);
+	ck_assert_int_eq(f->client->error, EIO);
+	fixture_free(f);
 }
 END_TEST
 
@@ -141,61 +141,61 @@ static const int read_errors[] = { EIO, EBADF };
 
 START_TEST(events_that_cannot_be_read_do_not_keep_the_loop_busy)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	unsigned calls;
 
-	world_connect_pair(w);
+	fixture_connect_pair(f);
 	fake_fail_next("ibv_get_async_event", read_errors[_i]);
-	fake_async_port(fake_place_kind, IBV_EVENT_PORT_ERR);
-	world_run_a_little(w);
+	fake_async_port(fake_testbed_kind, IBV_EVENT_PORT_ERR);
+	fixture_run_a_little(f);
 	calls = fake_calls("ibv_get_async_event");
-	world_run_a_little(w);
+	fixture_run_a_little(f);
 	ck_assert_uint_eq(fake_calls("ibv_get_async_event"), calls);
-	ck_assert(!w->client->down);
-	side_send(w->client, 4, 64);
-	world_free(w);
+	ck_assert(!f->client->down);
+	endpoint_send(f->client, 4, 64);
+	fixture_free(f);
 }
 END_TEST
 
-static struct world *world_that_reads_itself(void)
+static struct fixture *fixture_that_reads_itself(void)
 {
 	struct evrdma_base_options options;
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
 	evrdma_base_options_init(&options);
 	options.flags = EVRDMA_BASE_OPT_NO_ASYNC_EVENTS;
-	world_replace_base(w, &options);
-	return w;
+	fixture_replace_base(f, &options);
+	return f;
 }
 
 START_TEST(a_program_can_read_the_events_itself_and_hand_them_in)
 {
-	struct world *w = world_that_reads_itself();
+	struct fixture *f = fixture_that_reads_itself();
 	struct ibv_async_event event;
 	struct ibv_context *verbs;
 
-	w->on_event = keep_open;
-	world_connect_pair(w);
-	verbs = verbs_of(w->client);
+	f->on_event = keep_open;
+	fixture_connect_pair(f);
+	verbs = verbs_of(f->client);
 	ck_assert_int_eq(fcntl(verbs->async_fd, F_GETFL) & O_NONBLOCK, 0);
-	fake_async_qp(qp_of(w->client), IBV_EVENT_QP_FATAL);
-	world_run_a_little(w);
-	ck_assert(!w->client->down);
+	fake_async_qp(qp_of(f->client), IBV_EVENT_QP_FATAL);
+	fixture_run_a_little(f);
+	ck_assert(!f->client->down);
 	ck_assert_int_eq(ibv_get_async_event(verbs, &event), 0);
 	ck_assert_int_eq(evrdma_async_event(verbs, &event), 0);
 	ibv_ack_async_event(&event);
-	ck_assert(!w->client->down);
-	world_run_until(w, world_client_is_down, PATIENCE_MS);
-	ck_assert_int_eq(w->client->error, EIO);
+	ck_assert(!f->client->down);
+	fixture_run_until(f, fixture_client_is_down, PATIENCE_MS);
+	ck_assert_int_eq(f->client->error, EIO);
 	ck_assert_int_eq(evrdma_async_event(NULL, &event), -ENODEV);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 /* --- across threads ------------------------------------------------------------------------- */
 
 struct far {
-	struct world *w;
+	struct fixture *f;
 	struct event_base *loop;
 	struct evrdma_base *base;
 	struct evrdma_conn *conn;
@@ -229,7 +229,7 @@ static void *run_far(void *arg)
 	struct far *far = arg;
 	struct sockaddr_in sin;
 
-	world_address(&sin, place.ip, far->port);
+	fixture_address(&sin, testbed.ip, far->port);
 	evrdma_base_set_device_cb(far->base, on_far_device, far);
 	far->conn = evrdma_conn_new(far->base, NULL);
 	evrdma_conn_setcb(far->conn, NULL, on_far_event, far);
@@ -238,19 +238,19 @@ static void *run_far(void *arg)
 	return NULL;
 }
 
-static bool server_is_up(struct world *w)
+static bool server_is_up(struct fixture *f)
 {
-	return w->server && w->server->connected;
+	return f->server && f->server->connected;
 }
 
-static bool far_is_up(struct world *w)
+static bool far_is_up(struct fixture *f)
 {
-	return atomic_load(&((struct far *)w->tag)->up) && server_is_up(w);
+	return atomic_load(&((struct far *)f->tag)->up) && server_is_up(f);
 }
 
-static bool far_was_told(struct world *w)
+static bool far_was_told(struct fixture *f)
 {
-	return atomic_load(&((struct far *)w->tag)->told);
+	return atomic_load(&((struct far *)f->tag)->told);
 }
 
 static void close_far(struct evrdma_base *base, void *arg)
@@ -265,26 +265,26 @@ static void tick(evutil_socket_t fd, short what, void *arg)
 START_TEST(a_base_of_another_thread_is_told_on_its_own)
 {
 	static const struct timeval often = { 0, 2000 };
-	struct world *w = world_new();
-	struct far far = { .w = w, .loop = event_base_new() };
-	struct event *ticks = event_new(w->loop, -1, EV_PERSIST, tick, NULL);
+	struct fixture *f = fixture_new();
+	struct far far = { .f = f, .loop = event_base_new() };
+	struct event *ticks = event_new(f->loop, -1, EV_PERSIST, tick, NULL);
 
-	w->tag = &far;
-	w->on_event = keep_open;
+	f->tag = &far;
+	f->on_event = keep_open;
 	event_add(ticks, &often);
-	world_listen(w);
-	far.port = evrdma_listener_get_port(w->listener);
+	fixture_listen(f);
+	far.port = evrdma_listener_get_port(f->listener);
 	far.base = evrdma_base_new(far.loop, NULL);
 	ck_assert_int_eq(pthread_create(&far.thread, NULL, run_far, &far), 0);
-	world_run_until(w, far_is_up, PATIENCE_MS);
-	fake_async_port(fake_place_kind, IBV_EVENT_PORT_ERR);
-	world_run_until(w, far_was_told, PATIENCE_MS);
+	fixture_run_until(f, far_is_up, PATIENCE_MS);
+	fake_async_port(fake_testbed_kind, IBV_EVENT_PORT_ERR);
+	fixture_run_until(f, far_was_told, PATIENCE_MS);
 	ck_assert(!far.wrong_thread);
 	ck_assert_int_eq(evrdma_base_run_in_loop(far.base, close_far, NULL), 0);
 	ck_assert_int_eq(pthread_join(far.thread, NULL), 0);
 	event_base_free(far.loop);
 	event_free(ticks);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -294,7 +294,7 @@ TCase *report_case(void)
 {
 	TCase *tc = tcase_create("report");
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(
 		tc, every_base_on_a_device_is_told_what_it_reports, 0, N(device_events));

@@ -1,6 +1,6 @@
 /* Shared memory on four bases of one loop, where everything is in an order that the test says. */
 #include "conform/fake.h"
-#include "conform/world.h"
+#include "conform/fixture.h"
 
 #include <errno.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static void serve(struct evrdma_request *request, void *arg)
 	ck_assert_int_eq(evrdma_conn_accept(*conn, request), 0);
 }
 
-static void hand_over(struct world *w, struct evrdma_request *request)
+static void hand_over(struct fixture *f, struct evrdma_request *request)
 {
 	unsigned i = accepted++ % BASES;
 
@@ -63,54 +63,54 @@ static void hand_over(struct world *w, struct evrdma_request *request)
 		evrdma_request_move(request, common.bases[i], serve, &common.servers[i]), 0);
 }
 
-static bool all_up(struct world *w)
+static bool all_up(struct fixture *f)
 {
 	return common.up == 2 * BASES;
 }
 
-static void connect_all(struct world *w)
+static void connect_all(struct fixture *f)
 {
 	struct sockaddr_in sin;
 	unsigned i;
 
-	world_address(&sin, place.ip, evrdma_listener_get_port(w->listener));
+	fixture_address(&sin, testbed.ip, evrdma_listener_get_port(f->listener));
 	for (i = 0; i < BASES; i++) {
-		common.clients[i] = new_conn(w->base, NULL);
-		ck_assert_int_eq(evrdma_conn_connect(common.clients[i], NULL,
-					 (struct sockaddr *)&sin), 0);
+		common.clients[i] = new_conn(f->base, NULL);
+		ck_assert_int_eq(
+			evrdma_conn_connect(common.clients[i], NULL, (struct sockaddr *)&sin), 0);
 	}
-	world_run_until(w, all_up, PATIENCE_MS);
+	fixture_run_until(f, all_up, PATIENCE_MS);
 }
 
-static struct evrdma_base *new_base(struct world *w)
+static struct evrdma_base *new_base(struct fixture *f)
 {
 	struct evrdma_base_options options;
 	struct evrdma_base *base;
 
 	evrdma_base_options_init(&options);
 	options.device_idle_ms = 20;
-	base = evrdma_base_new(w->loop, &options);
+	base = evrdma_base_new(f->loop, &options);
 	ck_assert_ptr_nonnull(base);
 	return base;
 }
 
-static struct world *world_of_four(void)
+static struct fixture *fixture_of_four(void)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	unsigned i;
 
 	memset(&common, 0, sizeof(common));
 	accepted = 0;
 	common.domain = evrdma_domain_new_shared();
-	common.buf = evrdma_buf_new_shared(common.domain, memory, MEMORY,
-		EVRDMA_BUF_OPT_REMOTE_READ, on_cleanup, &common);
+	common.buf = evrdma_buf_new_shared(
+		common.domain, memory, MEMORY, EVRDMA_BUF_OPT_REMOTE_READ, on_cleanup, &common);
 	ck_assert(common.domain && common.buf);
 	for (i = 0; i < BASES; i++)
-		common.bases[i] = new_base(w);
-	w->on_request = hand_over;
-	world_listen(w);
-	connect_all(w);
-	return w;
+		common.bases[i] = new_base(f);
+	f->on_request = hand_over;
+	fixture_listen(f);
+	connect_all(f);
+	return f;
 }
 
 static void expose_all(void)
@@ -131,39 +131,39 @@ static void on_base_closed(struct evrdma_base *base, void *arg)
 	common.closing = false;
 }
 
-static bool base_is_closed(struct world *w)
+static bool base_is_closed(struct fixture *f)
 {
 	return !common.closing;
 }
 
-static void close_base(struct world *w, unsigned i)
+static void close_base(struct fixture *f, unsigned i)
 {
 	common.closing = true;
 	evrdma_base_close(common.bases[i], on_base_closed, NULL);
-	world_run_until(w, base_is_closed, PATIENCE_MS);
+	fixture_run_until(f, base_is_closed, PATIENCE_MS);
 	common.bases[i] = NULL;
 }
 
-static bool clients_are_closed(struct world *w)
+static bool clients_are_closed(struct fixture *f)
 {
 	return common.closed == 2 * BASES;
 }
 
-static void finish(struct world *w)
+static void finish(struct fixture *f)
 {
 	unsigned i;
 
 	for (i = 0; i < BASES; i++)
 		if (common.bases[i])
-			close_base(w, i);
+			close_base(f, i);
 	for (i = 0; i < BASES; i++)
 		evrdma_conn_close(common.clients[i]);
-	world_run_until(w, clients_are_closed, PATIENCE_MS);
+	fixture_run_until(f, clients_are_closed, PATIENCE_MS);
 	evrdma_domain_free(common.domain);
 	evrdma_buf_unref(common.buf);
 	ck_assert_uint_eq(common.cleaned, 1);
 	ck_assert_uint_eq(fake_live(FAKE_MR), 0);
-	world_free(w);
+	fixture_free(f);
 }
 
 static void drop_domain(void)
@@ -193,8 +193,8 @@ static void choose_order(unsigned n, unsigned order[BASES])
 	}
 }
 
-static void close_in_order(struct world *w, const unsigned order[BASES], unsigned domain_at,
-	unsigned buf_at)
+static void close_in_order(
+	struct fixture *f, const unsigned order[BASES], unsigned domain_at, unsigned buf_at)
 {
 	unsigned i;
 
@@ -204,7 +204,7 @@ static void close_in_order(struct world *w, const unsigned order[BASES], unsigne
 		if (i == buf_at)
 			drop_buf();
 		ck_assert_uint_eq(fake_live(FAKE_MR), i < buf_at);
-		close_base(w, order[i]);
+		close_base(f, order[i]);
 	}
 	ck_assert_uint_eq(fake_live(FAKE_MR), 0);
 }
@@ -212,14 +212,14 @@ static void close_in_order(struct world *w, const unsigned order[BASES], unsigne
 START_TEST(bases_the_domain_and_the_buffer_go_in_every_order)
 {
 	unsigned order[BASES], at;
-	struct world *w;
+	struct fixture *f;
 
 	choose_order((unsigned)_i, order);
 	for (at = 0; at < PLACES * PLACES; at++) {
-		w = world_of_four();
+		f = fixture_of_four();
 		expose_all();
-		close_in_order(w, order, at / PLACES, at % PLACES);
-		finish(w);
+		close_in_order(f, order, at / PLACES, at % PLACES);
+		finish(f);
 	}
 }
 END_TEST
@@ -227,58 +227,57 @@ END_TEST
 /* Who asked is told; the next one makes it, and all have that. */
 START_TEST(who_cannot_register_says_so_and_the_next_one_tries)
 {
-	struct world *w = world_of_four();
+	struct fixture *f = fixture_of_four();
 	struct evrdma_remote remote;
 
 	fake_fail_next("ibv_reg_mr", EDQUOT);
-	ck_assert_int_eq(
-		evrdma_conn_expose(common.servers[0], common.buf, &remote), -EDQUOT);
+	ck_assert_int_eq(evrdma_conn_expose(common.servers[0], common.buf, &remote), -EDQUOT);
 	ck_assert_uint_eq(fake_live(FAKE_MR), 0);
 	ck_assert_int_eq(evrdma_conn_expose(common.servers[1], common.buf, &remote), 0);
 	expose_all();
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 static unsigned pds_at_first;
 
-static bool a_domain_is_gone(struct world *w)
+static bool a_domain_is_gone(struct fixture *f)
 {
 	return fake_live(FAKE_PD) == pds_at_first - 1;
 }
 
-static bool servers_are_closed(struct world *w)
+static bool servers_are_closed(struct fixture *f)
 {
 	return common.closed == BASES;
 }
 
-static void close_servers(struct world *w)
+static void close_servers(struct fixture *f)
 {
 	unsigned i;
 
 	for (i = 0; i < BASES; i++)
 		evrdma_conn_close(common.servers[i]);
-	world_run_until(w, servers_are_closed, PATIENCE_MS);
+	fixture_run_until(f, servers_are_closed, PATIENCE_MS);
 }
 
 /* It was kept for the next connection. */
 START_TEST(a_domain_that_is_given_up_goes_with_the_last_who_names_it)
 {
-	struct world *w = world_of_four();
+	struct fixture *f = fixture_of_four();
 
 	pds_at_first = fake_live(FAKE_PD);
 	expose_all();
 	if (_i)
 		drop_domain();
-	world_run_a_little(w);
+	fixture_run_a_little(f);
 	ck_assert_uint_eq(fake_live(FAKE_PD), pds_at_first);
-	close_servers(w);
+	close_servers(f);
 	if (!_i)
 		drop_domain();
-	world_run_a_little(w);
+	fixture_run_a_little(f);
 	ck_assert_uint_eq(fake_live(FAKE_PD), pds_at_first - 1);
 	ck_assert_uint_eq(fake_live(FAKE_MR), 0);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
@@ -286,20 +285,20 @@ static unsigned registrations;
 
 START_TEST(idle_bases_give_it_back_and_the_next_connection_has_it_again)
 {
-	struct world *w = world_of_four();
+	struct fixture *f = fixture_of_four();
 
 	pds_at_first = fake_live(FAKE_PD);
 	expose_all();
 	registrations = fake_calls("ibv_reg_mr");
-	close_servers(w);
-	world_run_until(w, a_domain_is_gone, PATIENCE_MS);
+	close_servers(f);
+	fixture_run_until(f, a_domain_is_gone, PATIENCE_MS);
 	ck_assert_uint_eq(fake_live(FAKE_MR), 0);
 	ck_assert_uint_eq(common.cleaned, 0);
 	common.up = common.closed = 0;
-	connect_all(w);
+	connect_all(f);
 	expose_all();
 	ck_assert_uint_eq(fake_calls("ibv_reg_mr"), registrations + 1);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
@@ -313,7 +312,7 @@ static void on_request(struct evrdma_listener *listener, struct evrdma_request *
 	ck_assert_int_eq(evrdma_conn_accept(*conn, request), 0);
 }
 
-static void listen_and_connect(struct world *w, unsigned i)
+static void listen_and_connect(struct fixture *f, unsigned i)
 {
 	struct evrdma_listener_options options;
 	struct evrdma_listener *listener;
@@ -321,34 +320,33 @@ static void listen_and_connect(struct world *w, unsigned i)
 
 	evrdma_listener_options_init(&options);
 	options.domain = lent;
-	world_address(&sin, place.ip, 0);
-	listener = evrdma_listener_new(common.bases[i], (struct sockaddr *)&sin, &options,
-		on_request, &common.servers[i]);
+	fixture_address(&sin, testbed.ip, 0);
+	listener = evrdma_listener_new(
+		common.bases[i], (struct sockaddr *)&sin, &options, on_request, &common.servers[i]);
 	ck_assert_ptr_nonnull(listener);
-	world_address(&sin, place.ip, evrdma_listener_get_port(listener));
-	common.clients[i] = new_conn(w->base, NULL);
-	ck_assert_int_eq(
-		evrdma_conn_connect(common.clients[i], NULL, (struct sockaddr *)&sin), 0);
+	fixture_address(&sin, testbed.ip, evrdma_listener_get_port(listener));
+	common.clients[i] = new_conn(f->base, NULL);
+	ck_assert_int_eq(evrdma_conn_connect(common.clients[i], NULL, (struct sockaddr *)&sin), 0);
 }
 
 /* Their connections name none themselves. */
 START_TEST(listeners_of_all_bases_lend_it)
 {
-	struct world *w = world_of_four();
+	struct fixture *f = fixture_of_four();
 	unsigned i;
 
-	close_servers(w);
+	close_servers(f);
 	for (i = 0; i < BASES; i++)
 		evrdma_conn_close(common.clients[i]);
-	world_run_until(w, clients_are_closed, PATIENCE_MS);
+	fixture_run_until(f, clients_are_closed, PATIENCE_MS);
 	common.up = common.closed = 0;
 	lent = common.domain;
 	for (i = 0; i < BASES; i++)
-		listen_and_connect(w, i);
+		listen_and_connect(f, i);
 	drop_domain();
-	world_run_until(w, all_up, PATIENCE_MS);
+	fixture_run_until(f, all_up, PATIENCE_MS);
 	expose_all();
-	finish(w);
+	finish(f);
 }
 END_TEST
 
@@ -356,10 +354,9 @@ TCase *shared_case(void)
 {
 	TCase *tc = tcase_create("shared");
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(
-		tc, bases_the_domain_and_the_buffer_go_in_every_order, 0, ORDERS);
+	tcase_add_loop_test(tc, bases_the_domain_and_the_buffer_go_in_every_order, 0, ORDERS);
 	tcase_add_test(tc, who_cannot_register_says_so_and_the_next_one_tries);
 	tcase_add_loop_test(tc, a_domain_that_is_given_up_goes_with_the_last_who_names_it, 0, 2);
 	tcase_add_test(tc, idle_bases_give_it_back_and_the_next_connection_has_it_again);

@@ -1,6 +1,6 @@
 /* Memory for many buffers, each registered by itself: a few of them in a turn of the loop. */
 #include "conform/fake.h"
-#include "conform/world.h"
+#include "conform/fixture.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -15,234 +15,234 @@ enum {
 };
 
 /* A base that makes one step in each turn, and a pool with a registration for each buffer. */
-static struct world *world_of_steps(void)
+static struct fixture *fixture_of_steps(void)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct evrdma_pool_options pool;
 	struct evrdma_base_options base;
 
 	evrdma_base_options_init(&base);
 	base.turn_budget_us = BUDGET_US;
 	base.device_idle_ms = IDLE_MS;
-	world_replace_base(w, &base);
-	evrdma_pool_free(w->pool);
+	fixture_replace_base(f, &base);
+	evrdma_pool_free(f->pool);
 	evrdma_pool_options_init(&pool);
 	pool.slab_bytes = PAGE;
-	w->pool = evrdma_pool_new_with_options(w->base, PAGE, &pool);
-	ck_assert_ptr_nonnull(w->pool);
-	w->options.recv_pool = w->pool;
-	return w;
+	f->pool = evrdma_pool_new_with_options(f->base, PAGE, &pool);
+	ck_assert_ptr_nonnull(f->pool);
+	f->options.recv_pool = f->pool;
+	return f;
 }
 
-static uint64_t registered(struct world *w)
+static uint64_t registered(struct fixture *f)
 {
 	struct evrdma_base_stats stats;
 
-	evrdma_base_get_stats(w->base, &stats);
+	evrdma_base_get_stats(f->base, &stats);
 	return stats.registrations_now;
 }
 
 static unsigned slow_calls(void)
 {
 	return fake_calls("ibv_reg_mr") + fake_calls("ibv_dereg_mr") +
-		fake_calls("ibv_destroy_srq");
+	       fake_calls("ibv_destroy_srq");
 }
 
 /* Turns of the loop until a condition holds; none of them makes or ends more than a few. */
-static void turn_until(struct world *w, bool (*condition)(struct world *))
+static void turn_until(struct fixture *f, bool (*condition)(struct fixture *))
 {
-	uint64_t until_us = place.now_us() + PATIENCE_MS * 1000ull;
+	uint64_t until_us = testbed.now_us() + PATIENCE_MS * 1000ull;
 	unsigned n;
 
-	while (!condition(w)) {
-		ck_assert_uint_lt(place.now_us(), until_us);
+	while (!condition(f)) {
+		ck_assert_uint_lt(testbed.now_us(), until_us);
 		n = slow_calls();
-		event_base_loop(w->loop, EVLOOP_ONCE);
+		event_base_loop(f->loop, EVLOOP_ONCE);
 		n = slow_calls() - n;
 		ck_assert_msg(n <= A_FEW, "%u in one turn", n);
 	}
 }
 
-static bool nothing_is_registered(struct world *w)
+static bool nothing_is_registered(struct fixture *f)
 {
-	return !registered(w);
+	return !registered(f);
 }
 
-static bool listener_is_left(struct world *w)
+static bool listener_is_left(struct fixture *f)
 {
-	return !w->live;
+	return !f->live;
 }
 
-static void connect_and_close(struct world *w)
+static void connect_and_close(struct fixture *f)
 {
-	world_connect_pair(w);
-	ck_assert_uint_gt(registered(w), w->options.recv_depth);
-	evrdma_conn_close(w->client->conn);
-	turn_until(w, listener_is_left);
+	fixture_connect_pair(f);
+	ck_assert_uint_gt(registered(f), f->options.recv_depth);
+	evrdma_conn_close(f->client->conn);
+	turn_until(f, listener_is_left);
 }
 
-static bool both_are_up(struct world *w)
+static bool both_are_up(struct fixture *f)
 {
-	return w->client->connected && w->server && w->server->connected;
+	return f->client->connected && f->server && f->server->connected;
 }
 
 START_TEST(a_connection_registers_its_memory_a_few_at_a_time)
 {
-	struct world *w = world_of_steps();
+	struct fixture *f = fixture_of_steps();
 
-	world_listen(w);
-	world_connect(w);
-	turn_until(w, both_are_up);
-	ck_assert_uint_ge(registered(w), 2 * w->options.recv_depth);
-	world_free(w);
+	fixture_listen(f);
+	fixture_connect(f);
+	turn_until(f, both_are_up);
+	ck_assert_uint_ge(registered(f), 2 * f->options.recv_depth);
+	fixture_free(f);
 }
 END_TEST
 
 static void on_dgram(struct evrdma_dgram *dgram, enum evrdma_dgram_event event,
 	const struct evrdma_error *error, void *arg)
 {
-	((struct world *)arg)->established += event == EVRDMA_DGRAM_READY;
+	((struct fixture *)arg)->established += event == EVRDMA_DGRAM_READY;
 }
 
-static bool endpoint_is_ready(struct world *w)
+static bool endpoint_is_ready(struct fixture *f)
 {
-	return w->established;
+	return f->established;
 }
 
 START_TEST(an_endpoint_registers_its_memory_a_few_at_a_time)
 {
-	struct world *w = world_of_steps();
+	struct fixture *f = fixture_of_steps();
 	struct evrdma_dgram_options options;
 	struct evrdma_dgram *dgram;
 	struct sockaddr_in sin;
 
 	evrdma_dgram_options_init(&options);
-	options.recv_pool = w->pool;
-	dgram = evrdma_dgram_new(w->base, &options);
+	options.recv_pool = f->pool;
+	dgram = evrdma_dgram_new(f->base, &options);
 	ck_assert_ptr_nonnull(dgram);
-	evrdma_dgram_setcb(dgram, NULL, on_dgram, w);
-	world_address(&sin, place.ip, 0);
+	evrdma_dgram_setcb(dgram, NULL, on_dgram, f);
+	fixture_address(&sin, testbed.ip, 0);
 	ck_assert_int_eq(evrdma_dgram_open(dgram, (struct sockaddr *)&sin, NULL), 0);
-	turn_until(w, endpoint_is_ready);
+	turn_until(f, endpoint_is_ready);
 	evrdma_dgram_close(dgram);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 /* The buffers that it has taken go back to the pool. */
 START_TEST(a_connection_is_closed_while_it_registers_its_memory)
 {
-	struct world *w = world_of_steps();
+	struct fixture *f = fixture_of_steps();
 
-	world_listen(w);
-	world_connect(w);
-	while (!registered(w))
-		event_base_loop(w->loop, EVLOOP_ONCE);
-	ck_assert_uint_lt(registered(w), w->options.recv_depth);
-	evrdma_conn_close(w->client->conn);
-	world_run_until(w, world_none_live, PATIENCE_MS);
-	world_free(w);
+	fixture_listen(f);
+	fixture_connect(f);
+	while (!registered(f))
+		event_base_loop(f->loop, EVLOOP_ONCE);
+	ck_assert_uint_lt(registered(f), f->options.recv_depth);
+	evrdma_conn_close(f->client->conn);
+	fixture_run_until(f, fixture_none_live, PATIENCE_MS);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(an_idle_device_gives_memory_back_a_few_at_a_time)
 {
-	struct world *w = world_of_steps();
+	struct fixture *f = fixture_of_steps();
 
-	world_listen_on(w, "0.0.0.0");
-	connect_and_close(w);
-	turn_until(w, nothing_is_registered);
-	world_free(w);
+	fixture_listen_on(f, "0.0.0.0");
+	connect_and_close(f);
+	turn_until(f, nothing_is_registered);
+	fixture_free(f);
 }
 END_TEST
 
-static void use_shared_queue(struct world *w, struct evrdma_srq **srq)
+static void use_shared_queue(struct fixture *f, struct evrdma_srq **srq)
 {
-	*srq = evrdma_srq_new(w->base, w->pool, 1);
+	*srq = evrdma_srq_new(f->base, f->pool, 1);
 	ck_assert_ptr_nonnull(*srq);
-	w->options.srq = *srq;
-	connect_and_close(w);
+	f->options.srq = *srq;
+	connect_and_close(f);
 }
 
-static bool no_queue_is_left(struct world *w)
+static bool no_queue_is_left(struct fixture *f)
 {
 	return fake_calls("ibv_destroy_srq") >= QUEUES;
 }
 
 START_TEST(an_idle_device_gives_shared_queues_back_a_few_at_a_time)
 {
-	struct world *w = world_of_steps();
+	struct fixture *f = fixture_of_steps();
 	struct evrdma_srq *srqs[QUEUES];
 	unsigned i;
 
-	world_listen_on(w, "0.0.0.0");
-	w->options.recv_pool = NULL;
-	w->options.recv_depth = 0;
+	fixture_listen_on(f, "0.0.0.0");
+	f->options.recv_pool = NULL;
+	f->options.recv_depth = 0;
 	for (i = 0; i < QUEUES; i++)
-		use_shared_queue(w, &srqs[i]);
-	turn_until(w, no_queue_is_left);
+		use_shared_queue(f, &srqs[i]);
+	turn_until(f, no_queue_is_left);
 	for (i = 0; i < QUEUES; i++)
 		evrdma_srq_free(srqs[i]);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(what_an_idle_device_has_left_is_used_again)
 {
-	struct world *w = world_of_steps();
+	struct fixture *f = fixture_of_steps();
 	uint64_t all;
 
-	world_listen_on(w, "0.0.0.0");
-	connect_and_close(w);
-	all = registered(w);
-	while (registered(w) == all)
-		event_base_loop(w->loop, EVLOOP_ONCE);
-	world_connect_pair(w);
-	ck_assert_uint_gt(registered(w), w->options.recv_depth);
-	world_free(w);
+	fixture_listen_on(f, "0.0.0.0");
+	connect_and_close(f);
+	all = registered(f);
+	while (registered(f) == all)
+		event_base_loop(f->loop, EVLOOP_ONCE);
+	fixture_connect_pair(f);
+	ck_assert_uint_gt(registered(f), f->options.recv_depth);
+	fixture_free(f);
 }
 END_TEST
 
 static void on_base_closed(struct evrdma_base *base, void *arg)
 {
-	((struct world *)arg)->base_closed = true;
+	((struct fixture *)arg)->base_closed = true;
 }
 
-static bool base_is_closed(struct world *w)
+static bool base_is_closed(struct fixture *f)
 {
-	return w->base_closed;
+	return f->base_closed;
 }
 
 START_TEST(a_base_that_closes_gives_memory_back_a_few_at_a_time)
 {
-	struct world *w = world_of_steps();
+	struct fixture *f = fixture_of_steps();
 
-	world_listen(w);
-	connect_and_close(w);
-	evrdma_base_close(w->base, on_base_closed, w);
-	turn_until(w, base_is_closed);
-	w->base_closed = false;
-	w->base = evrdma_base_new(w->loop, NULL);
-	world_free(w);
+	fixture_listen(f);
+	connect_and_close(f);
+	evrdma_base_close(f->base, on_base_closed, f);
+	turn_until(f, base_is_closed);
+	f->base_closed = false;
+	f->base = evrdma_base_new(f->loop, NULL);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_listener_on_an_address_keeps_what_its_connections_need)
 {
-	struct world *w = world_of_steps();
+	struct fixture *f = fixture_of_steps();
 	uint64_t all, begun_us;
 
-	world_listen(w);
-	connect_and_close(w);
-	all = registered(w);
-	begun_us = place.now_us();
-	while (place.now_us() - begun_us < 5 * IDLE_MS * 1000)
-		world_run_a_little(w);
-	ck_assert_uint_eq(registered(w), all);
-	evrdma_listener_close(w->listener);
-	w->listener = NULL;
-	turn_until(w, nothing_is_registered);
-	world_free(w);
+	fixture_listen(f);
+	connect_and_close(f);
+	all = registered(f);
+	begun_us = testbed.now_us();
+	while (testbed.now_us() - begun_us < 5 * IDLE_MS * 1000)
+		fixture_run_a_little(f);
+	ck_assert_uint_eq(registered(f), all);
+	evrdma_listener_close(f->listener);
+	f->listener = NULL;
+	turn_until(f, nothing_is_registered);
+	fixture_free(f);
 }
 END_TEST
 
@@ -253,32 +253,32 @@ enum { TWO = 2, DEPTH = 5, BUFS = TWO * DEPTH + 1 };
 
 struct two {
 	struct evrdma_pool *pool;
-	struct side *clients[TWO];
+	struct endpoint *clients[TWO];
 	struct evrdma_buf *held[TWO];
 	unsigned received;
 };
 
-static void accept_from_pool(struct world *w, struct evrdma_request *request)
+static void accept_from_pool(struct fixture *f, struct evrdma_request *request)
 {
-	struct two *two = w->tag;
+	struct two *two = f->tag;
 
-	w->options.recv_depth = DEPTH;
-	w->options.recv_pool = two->pool;
-	side_accept(world_side_new(w, false), request);
-	w->options.recv_pool = NULL;
+	f->options.recv_depth = DEPTH;
+	f->options.recv_pool = two->pool;
+	endpoint_accept(fixture_endpoint_new(f, false), request);
+	f->options.recv_pool = NULL;
 }
 
-static void hold_two(struct side *side, const struct evrdma_recv *recv)
+static void hold_two(struct endpoint *endpoint, const struct evrdma_recv *recv)
 {
-	struct two *two = side->world->tag;
+	struct two *two = endpoint->fixture->tag;
 
 	if (!recv->err)
 		two->held[two->received++] = evrdma_buf_ref(recv->buf);
 }
 
-static bool two_came(struct world *w)
+static bool two_came(struct fixture *f)
 {
-	return ((struct two *)w->tag)->received == TWO;
+	return ((struct two *)f->tag)->received == TWO;
 }
 
 static uint64_t bufs_out(const struct two *two)
@@ -289,45 +289,45 @@ static uint64_t bufs_out(const struct two *two)
 	return stats.bufs_out;
 }
 
-static struct world *world_of_two(struct two *two)
+static struct fixture *fixture_of_two(struct two *two)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct evrdma_pool_options options;
 	unsigned i;
 
 	evrdma_pool_options_init(&options);
 	options.slab_bytes = PAGE;
 	options.max_bufs = BUFS;
-	two->pool = evrdma_pool_new_with_options(w->base, PAGE, &options);
-	w->tag = two;
-	w->on_request = accept_from_pool;
-	w->on_recv = hold_two;
-	w->options.recv_pool = NULL;
+	two->pool = evrdma_pool_new_with_options(f->base, PAGE, &options);
+	f->tag = two;
+	f->on_request = accept_from_pool;
+	f->on_recv = hold_two;
+	f->options.recv_pool = NULL;
 	for (i = 0; i < TWO; i++) {
-		w->client = w->server = NULL;
-		world_connect_pair(w);
-		two->clients[i] = w->client;
+		f->client = f->server = NULL;
+		fixture_connect_pair(f);
+		two->clients[i] = f->client;
 	}
-	return w;
+	return f;
 }
 
 /* The first has the last buffer, which its device does not take; the second waits for one. */
 START_TEST(what_one_cannot_register_is_offered_to_another)
 {
 	struct two two = { 0 };
-	struct world *w = world_of_two(&two);
+	struct fixture *f = fixture_of_two(&two);
 	unsigned i;
 
 	for (i = 0; i < TWO; i++)
-		side_send(two.clients[i], 1, 64);
+		endpoint_send(two.clients[i], 1, 64);
 	/* The clients' buffers are registered when they are sent. */
 	fake_fail_next("ibv_reg_mr", ENOMEM);
-	world_run_until(w, two_came, PATIENCE_MS);
+	fixture_run_until(f, two_came, PATIENCE_MS);
 	ck_assert_uint_eq(bufs_out(&two), BUFS);
 	for (i = 0; i < TWO; i++)
 		evrdma_buf_unref(two.held[i]);
 	evrdma_pool_free(two.pool);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -335,16 +335,15 @@ TCase *steps_case(void)
 {
 	TCase *tc = tcase_create("steps");
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, a_connection_registers_its_memory_a_few_at_a_time);
 	tcase_add_test(tc, a_connection_is_closed_while_it_registers_its_memory);
-	if (place_has(PLACE_DATAGRAMS))
+	if (testbed_has(TESTBED_DATAGRAMS))
 		tcase_add_test(tc, an_endpoint_registers_its_memory_a_few_at_a_time);
 	tcase_add_test(tc, an_idle_device_gives_memory_back_a_few_at_a_time);
-	if (place_has(PLACE_SRQS))
-		tcase_add_test(
-			tc, an_idle_device_gives_shared_queues_back_a_few_at_a_time);
+	if (testbed_has(TESTBED_SRQS))
+		tcase_add_test(tc, an_idle_device_gives_shared_queues_back_a_few_at_a_time);
 	tcase_add_test(tc, what_an_idle_device_has_left_is_used_again);
 	tcase_add_test(tc, a_base_that_closes_gives_memory_back_a_few_at_a_time);
 	tcase_add_test(tc, a_listener_on_an_address_keeps_what_its_connections_need);

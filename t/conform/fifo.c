@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "conform/hostile.h"
-#include "conform/world.h"
+#include "conform/fixture.h"
 #include "util/clock.h"
 
 enum {
@@ -21,15 +21,15 @@ enum {
 	PATIENCE_MS = 240000,
 };
 
-static void count(int counts[PLACE_COUNTS])
+static void count(int counts[TESTBED_COUNTS])
 {
 	int i;
 
-	for (i = 0; i < PLACE_COUNTS; i++)
+	for (i = 0; i < TESTBED_COUNTS; i++)
 		counts[i] = 0;
 }
 
-struct place place = { .own_core = true, .count = count, .now_us = evr_clock_now_us };
+struct testbed testbed = { .own_core = true, .count = count, .now_us = evr_clock_now_us };
 
 static unsigned each;
 
@@ -43,7 +43,7 @@ struct ticker {
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct ticker *ticker = arg;
-	uint64_t now = place.now_us(), gap = now - ticker->last_us;
+	uint64_t now = testbed.now_us(), gap = now - ticker->last_us;
 
 	if (gap > ticker->longest_us)
 		ticker->longest_us = gap;
@@ -53,12 +53,12 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	ticker->ticks++;
 }
 
-static struct event *start_ticking(struct world *w, struct ticker *ticker)
+static struct event *start_ticking(struct fixture *f, struct ticker *ticker)
 {
 	static const struct timeval every = { 0, EVR_US_PER_MS };
-	struct event *event = event_new(w->loop, -1, EV_PERSIST, on_tick, ticker);
+	struct event *event = event_new(f->loop, -1, EV_PERSIST, on_tick, ticker);
 
-	ticker->last_us = place.now_us();
+	ticker->last_us = testbed.now_us();
 	event_add(event, &every);
 	return event;
 }
@@ -82,13 +82,13 @@ static void come_first(void)
 	ck_assert_int_eq(sched_setscheduler(0, SCHED_FIFO, &param), 0);
 }
 
-static struct world *listening_world(void)
+static struct fixture *listening_fixture(void)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	w->options.recv_depth = 4;
-	world_listen(w);
-	return w;
+	f->options.recv_depth = 4;
+	fixture_listen(f);
+	return f;
 }
 
 static void say(const struct ticker *ticker, unsigned conns, uint64_t us)
@@ -103,21 +103,21 @@ START_TEST(a_server_that_comes_first_is_kept_by_nobody)
 {
 	struct ticker ticker = { 0 };
 	struct event *event;
-	struct world *w;
+	struct fixture *f;
 	uint64_t since;
 
 	keep_to(PEERS_CPU);
 	hostile_start(each);
 	come_first();
-	w = listening_world();
-	event = start_ticking(w, &ticker);
-	since = place.now_us();
-	hostile_let_go(w);
-	world_run_until(w, hostile_are_gone, PATIENCE_MS);
+	f = listening_fixture();
+	event = start_ticking(f, &ticker);
+	since = testbed.now_us();
+	hostile_let_go(f);
+	fixture_run_until(f, hostile_are_gone, PATIENCE_MS);
 	event_free(event);
-	say(&ticker, w->established, place.now_us() - since);
-	ck_assert_uint_ge(w->established, HOSTILE_PEERS * (each - each / 100));
-	world_free(w);
+	say(&ticker, f->established, testbed.now_us() - since);
+	ck_assert_uint_ge(f->established, HOSTILE_PEERS * (each - each / 100));
+	fixture_free(f);
 }
 END_TEST
 
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
 
 	if (argc != 3)
 		return 2;
-	place.ip = argv[1];
+	testbed.ip = argv[1];
 	each = (unsigned)atoi(argv[2]) / HOSTILE_PEERS;
 	tcase_set_timeout(tc, 2 * PATIENCE_MS / 1000);
 	tcase_add_test(tc, a_server_that_comes_first_is_kept_by_nobody);

@@ -11,11 +11,11 @@ enum { MANY = 32, DEPTH = 4 };
 
 START_TEST(an_endpoint_that_is_ready_knows_its_mtu_and_number)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct member m;
 	size_t mtu;
 
-	member_init(&m, w, 0);
+	member_init(&m, f, 0);
 	ck_assert_uint_eq(evrdma_dgram_get_mtu(m.dgram), 0);
 	ck_assert_uint_eq(evrdma_dgram_get_qp_num(m.dgram), 0);
 	member_open(&m);
@@ -24,18 +24,18 @@ START_TEST(an_endpoint_that_is_ready_knows_its_mtu_and_number)
 	ck_assert_uint_ge(mtu, 256);
 	ck_assert_uint_eq(mtu & (mtu - 1), 0);
 	ck_assert_uint_ne(evrdma_dgram_get_qp_num(m.dgram), 0);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_datagram_arrives_with_its_bytes_its_number_and_its_sender)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct member sender, receiver;
 	const uint32_t imm = 0x01020304;
 
-	member_join(&receiver, w, 0, GROUP_A, 0);
-	member_join(&sender, w, 0, GROUP_A, EVRDMA_MCAST_OPT_SENDONLY);
+	member_join(&receiver, f, 0, GROUP_A, 0);
+	member_join(&sender, f, 0, GROUP_A, EVRDMA_MCAST_OPT_SENDONLY);
 	ck_assert_uint_eq(evrdma_mcast_get_qp_num(sender.group), 0xffffff);
 	ck_assert_int_eq(member_send(&sender, 200, &imm), 0);
 	member_run_until_received(&receiver, 1);
@@ -48,49 +48,49 @@ START_TEST(a_datagram_arrives_with_its_bytes_its_number_and_its_sender)
 	member_run_until_received(&receiver, 2);
 	ck_assert_uint_eq(receiver.len, 0);
 	ck_assert(!receiver.has_imm);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_member_that_only_sends_receives_none)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct member sender, receiver;
 	unsigned i;
 
-	member_join(&receiver, w, 0, GROUP_A, 0);
-	member_join(&sender, w, 0, GROUP_A, EVRDMA_MCAST_OPT_SENDONLY);
+	member_join(&receiver, f, 0, GROUP_A, 0);
+	member_join(&sender, f, 0, GROUP_A, EVRDMA_MCAST_OPT_SENDONLY);
 	for (i = 0; i < MANY; i++)
 		ck_assert_int_eq(member_send(&sender, 64, NULL), 0);
 	member_run_until_received(&receiver, MANY);
 	ck_assert_uint_eq(sender.received, 0);
-	world_free(w);
+	fixture_free(f);
 	ck_assert_uint_eq(sender.sent_ok, MANY);
 }
 END_TEST
 
 START_TEST(a_full_member_receives_its_own)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct member m;
 
-	member_join(&m, w, 0, GROUP_A, 0);
+	member_join(&m, f, 0, GROUP_A, 0);
 	ck_assert_int_eq(member_send(&m, 64, NULL), 0);
 	member_run_until_received(&m, 1);
 	ck_assert_uint_eq(m.src_qp, evrdma_dgram_get_qp_num(m.dgram));
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(an_endpoint_leaves_one_group_and_stays_in_the_other)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct member both, a, b;
 
-	member_join(&both, w, 0, GROUP_A, 0);
+	member_join(&both, f, 0, GROUP_A, 0);
 	member_join_too(&both, GROUP_B, 0);
-	member_join(&a, w, 0, GROUP_A, EVRDMA_MCAST_OPT_SENDONLY);
-	member_join(&b, w, 0, GROUP_B, EVRDMA_MCAST_OPT_SENDONLY);
+	member_join(&a, f, 0, GROUP_A, EVRDMA_MCAST_OPT_SENDONLY);
+	member_join(&b, f, 0, GROUP_B, EVRDMA_MCAST_OPT_SENDONLY);
 	ck_assert_int_eq(member_send(&a, 10, NULL), 0);
 	ck_assert_int_eq(member_send(&b, 11, NULL), 0);
 	member_run_until_received(&both, 2);
@@ -100,27 +100,27 @@ START_TEST(an_endpoint_leaves_one_group_and_stays_in_the_other)
 	ck_assert_int_eq(member_send(&b, 11, NULL), 0);
 	member_run_until_received(&both, 3);
 	ck_assert_uint_eq(both.len, 11);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 /* Of two memberships with one address the kernel would end the wrong one. */
 START_TEST(a_group_is_joined_once_and_again_after_its_end)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct sockaddr_in sin;
 	struct member m, sender;
 
-	world_address(&sin, GROUP_A, 0);
-	member_join(&m, w, 0, GROUP_A, 0);
-	member_join(&sender, w, 0, GROUP_A, EVRDMA_MCAST_OPT_SENDONLY);
+	fixture_address(&sin, GROUP_A, 0);
+	member_join(&m, f, 0, GROUP_A, 0);
+	member_join(&sender, f, 0, GROUP_A, EVRDMA_MCAST_OPT_SENDONLY);
 	ck_assert(!evrdma_mcast_join(m.dgram, (struct sockaddr *)&sin, 0, NULL, NULL));
 	ck_assert_int_eq(errno, EADDRINUSE);
 	evrdma_mcast_close(m.group);
 	member_join_too(&m, GROUP_A, 0);
 	ck_assert_int_eq(member_send(&sender, 10, NULL), 0);
 	member_run_until_received(&m, 1);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -128,33 +128,32 @@ END_TEST
 
 START_TEST(an_endpoint_refuses_what_it_cannot_send)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct member m, other;
-	struct evrdma_buf *buf = evrdma_pool_get(w->pool);
+	struct evrdma_buf *buf = evrdma_pool_get(f->pool);
 	size_t mtu;
 
-	member_join(&m, w, 0, GROUP_A, 0);
-	member_join(&other, w, 0, GROUP_A, 0);
+	member_join(&m, f, 0, GROUP_A, 0);
+	member_join(&other, f, 0, GROUP_A, 0);
 	mtu = evrdma_dgram_get_mtu(m.dgram);
 	ck_assert_int_eq(member_send(&m, mtu + 1, NULL), -EMSGSIZE);
-	ck_assert_int_eq(
-		evrdma_dgram_send(m.dgram, other.group, buf, 1, NULL, NULL, NULL), -EXDEV);
+	ck_assert_int_eq(evrdma_dgram_send(m.dgram, other.group, buf, 1, NULL, NULL, NULL), -EXDEV);
 	evrdma_mcast_close(m.group);
 	ck_assert_int_eq(member_send(&m, 1, NULL), -ENOTCONN);
 	evrdma_buf_unref(buf);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_join_that_cannot_begin_says_so)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct sockaddr nothing = { .sa_family = AF_UNSPEC };
 	struct sockaddr_in sin;
 	struct member m;
 
-	world_address(&sin, GROUP_A, 0);
-	member_init(&m, w, 0);
+	fixture_address(&sin, GROUP_A, 0);
+	member_init(&m, f, 0);
 	ck_assert(!evrdma_mcast_join(m.dgram, (struct sockaddr *)&sin, 0, NULL, NULL));
 	ck_assert_int_eq(errno, ENOTCONN);
 	ck_assert_int_eq(evrdma_dgram_open(m.dgram, NULL, NULL), -EINVAL);
@@ -168,71 +167,71 @@ START_TEST(a_join_that_cannot_begin_says_so)
 	evrdma_dgram_close(m.dgram);
 	ck_assert(!evrdma_mcast_join(m.dgram, (struct sockaddr *)&sin, 0, NULL, NULL));
 	ck_assert_int_eq(errno, ENOTCONN);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_group_of_a_kind_that_the_device_lacks_is_not_supported)
 {
-	struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6, .sin6_addr.s6_addr = { 0xff, 0x12,
-		[15] = 1 } };
-	struct world *w = world_new();
+	struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6,
+		.sin6_addr.s6_addr = { 0xff, 0x12, [15] = 1 } };
+	struct fixture *f = fixture_new();
 	struct member m;
 
-	member_init(&m, w, 0);
+	member_init(&m, f, 0);
 	member_open(&m);
 	member_run_until_ready(&m);
 	member_try_join(&m, (struct sockaddr *)&sin6, 0);
 	member_run_until_group_failed(&m);
 	ck_assert_int_eq(m.group_err, EOPNOTSUPP);
 	ck_assert_int_eq(m.joined, 0);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(an_assigned_group_is_for_InfiniBand_only)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct sockaddr_in zero;
 	struct member m;
 
-	world_address(&zero, "0.0.0.0", 0);
-	member_init(&m, w, 0);
+	fixture_address(&zero, "0.0.0.0", 0);
+	member_init(&m, f, 0);
 	member_open(&m);
 	member_run_until_ready(&m);
 	member_try_join(&m, (struct sockaddr *)&zero, 0);
 	member_run_until_group_failed(&m);
 	ck_assert_int_eq(m.group_err, EINVAL);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_device_that_cannot_block_its_own_datagrams_says_so)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct member m;
 
-	member_init(&m, w, EVRDMA_DGRAM_OPT_NO_LOOPBACK);
+	member_init(&m, f, EVRDMA_DGRAM_OPT_NO_LOOPBACK);
 	member_open(&m);
 	member_run_until_failed(&m);
 	ck_assert_int_eq(m.err, EOPNOTSUPP);
 	ck_assert_int_eq(m.step, EVRDMA_STEP_DEVICE);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(an_address_that_is_not_ours_opens_nothing)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct sockaddr_in sin;
 	struct member m;
 
-	world_address(&sin, "10.254.253.252", 0);
-	member_init(&m, w, 0);
+	fixture_address(&sin, "10.254.253.252", 0);
+	member_init(&m, f, 0);
 	ck_assert_int_eq(evrdma_dgram_open(m.dgram, (struct sockaddr *)&sin, NULL), 0);
 	member_run_until_failed(&m);
 	ck_assert_int_eq(m.err, EADDRNOTAVAIL);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -240,11 +239,11 @@ END_TEST
 
 START_TEST(an_endpoint_whose_queue_is_full_says_so_and_WRITABLE_follows)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct member m;
 	unsigned i;
 
-	member_init(&m, w, 0);
+	member_init(&m, f, 0);
 	m.send_depth = DEPTH;
 	member_reopen(&m);
 	member_run_until_ready(&m);
@@ -254,7 +253,7 @@ START_TEST(an_endpoint_whose_queue_is_full_says_so_and_WRITABLE_follows)
 	ck_assert_int_eq(member_send(&m, 64, NULL), -EAGAIN);
 	member_run_until_writable(&m);
 	ck_assert_int_eq(member_send(&m, 64, NULL), 0);
-	world_free(w);
+	fixture_free(f);
 	ck_assert_uint_eq(m.sent_ok + m.sent_cancelled, DEPTH + 1);
 }
 END_TEST
@@ -262,11 +261,11 @@ END_TEST
 /* The member's own callbacks check that every send ended before the endpoint closed. */
 START_TEST(a_group_is_left_with_sends_in_flight_that_all_end)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct member m;
 	unsigned i;
 
-	member_join(&m, w, 0, GROUP_A, 0);
+	member_join(&m, f, 0, GROUP_A, 0);
 	for (i = 0; i < MANY; i++)
 		ck_assert_int_eq(member_send(&m, 64, NULL), 0);
 	evrdma_mcast_close(m.group);
@@ -274,17 +273,17 @@ START_TEST(a_group_is_left_with_sends_in_flight_that_all_end)
 	member_run_until_group_closed(&m);
 	ck_assert_uint_eq(m.sent_ok + m.sent_cancelled, MANY);
 	ck_assert_uint_eq(m.group_errors, 0);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(an_endpoint_closed_first_closes_its_groups_before_itself)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct member m;
 	unsigned i;
 
-	member_join(&m, w, 0, GROUP_A, 0);
+	member_join(&m, f, 0, GROUP_A, 0);
 	member_join_too(&m, GROUP_B, 0);
 	for (i = 0; i < MANY; i++)
 		ck_assert_int_eq(member_send(&m, 64, NULL), 0);
@@ -293,18 +292,18 @@ START_TEST(an_endpoint_closed_first_closes_its_groups_before_itself)
 	ck_assert_uint_eq(m.groups_closed, 2);
 	ck_assert_uint_eq(m.group_errors, 0);
 	ck_assert_uint_eq(m.sent_ok + m.sent_cancelled, MANY);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_group_closed_while_it_joins_was_never_joined)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct sockaddr_in sin;
 	struct member m;
 
-	world_address(&sin, GROUP_A, 0);
-	member_init(&m, w, 0);
+	fixture_address(&sin, GROUP_A, 0);
+	member_init(&m, f, 0);
 	member_open(&m);
 	member_run_until_ready(&m);
 	member_try_join(&m, (struct sockaddr *)&sin, 0);
@@ -313,7 +312,7 @@ START_TEST(a_group_closed_while_it_joins_was_never_joined)
 	evrdma_mcast_close(m.group);
 	member_run_until_group_closed(&m);
 	ck_assert_uint_eq(m.joined, 0);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -321,9 +320,9 @@ TCase *group_case(void)
 {
 	TCase *tc = tcase_create("group");
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
-	if (!place_has(PLACE_DATAGRAMS | PLACE_GROUPS))
+	if (!testbed_has(TESTBED_DATAGRAMS | TESTBED_GROUPS))
 		return tc; /* which has no datagrams */
 	tcase_add_test(tc, an_endpoint_that_is_ready_knows_its_mtu_and_number);
 	tcase_add_test(tc, a_datagram_arrives_with_its_bytes_its_number_and_its_sender);

@@ -1,6 +1,6 @@
 /* A request accepted by a listener on one thread is served by a base on another. */
 #include "conform/suite.h"
-#include "conform/world.h"
+#include "conform/fixture.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -85,31 +85,31 @@ static void *work(void *arg)
 
 /* --- on the listener's ---------------------------------------------------------------------- */
 
-static void hand_over(struct world *w, struct evrdma_request *request)
+static void hand_over(struct fixture *f, struct evrdma_request *request)
 {
-	struct worker *worker = w->tag;
+	struct worker *worker = f->tag;
 
 	ck_assert_int_eq(evrdma_request_move(request, worker->base, serve, worker), 0);
 }
 
 static void on_client_event(
-	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
 {
 	if (event == EVRDMA_CONN_CONNECTED)
-		side_send(side, MESSAGES, 128);
+		endpoint_send(endpoint, MESSAGES, 128);
 	ck_assert_int_ne(event, EVRDMA_CONN_ERROR);
 }
 
-static void on_client_recv(struct side *side, const struct evrdma_recv *recv)
+static void on_client_recv(struct endpoint *endpoint, const struct evrdma_recv *recv)
 {
 	ck_assert_uint_eq(recv->len, 128);
-	if (side->received == MESSAGES)
-		evrdma_conn_close(side->conn);
+	if (endpoint->received == MESSAGES)
+		evrdma_conn_close(endpoint->conn);
 }
 
-static bool all_clients_closed(struct world *w)
+static bool all_clients_closed(struct fixture *f)
 {
-	return w->closed == CLIENTS;
+	return f->closed == CLIENTS;
 }
 
 static void start_worker(struct worker *worker)
@@ -124,28 +124,28 @@ static void start_worker(struct worker *worker)
 START_TEST(request_is_served_on_another_thread)
 {
 	struct worker worker = { 0 };
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	unsigned i;
 
-	w->tag = &worker;
-	w->on_request = hand_over;
-	w->on_event = on_client_event;
-	w->on_recv = on_client_recv;
+	f->tag = &worker;
+	f->on_request = hand_over;
+	f->on_event = on_client_event;
+	f->on_recv = on_client_recv;
 	start_worker(&worker);
-	world_listen(w);
+	fixture_listen(f);
 	for (i = 0; i < CLIENTS; i++)
-		world_connect(w);
-	world_run_until(w, all_clients_closed, 30000);
+		fixture_connect(f);
+	fixture_run_until(f, all_clients_closed, 30000);
 	pthread_join(worker.thread, NULL);
 	event_base_free(worker.loop);
 	ck_assert_uint_eq(worker.served, CLIENTS);
 	ck_assert_uint_eq(worker.wrong_thread, 0);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 struct note {
-	struct world *w;
+	struct fixture *f;
 	bool ran;
 };
 
@@ -160,27 +160,27 @@ static void *call_in(void *arg)
 {
 	struct note *note = arg;
 
-	return (void *)(intptr_t)evrdma_base_run_in_loop(note->w->base, take_note, note);
+	return (void *)(intptr_t)evrdma_base_run_in_loop(note->f->base, take_note, note);
 }
 
-static bool was_called(struct world *w)
+static bool was_called(struct fixture *f)
 {
-	return ((struct note *)w->tag)->ran;
+	return ((struct note *)f->tag)->ran;
 }
 
 START_TEST(any_thread_may_call_into_the_loop)
 {
-	struct world *w = world_new();
-	struct note note = { .w = w };
+	struct fixture *f = fixture_new();
+	struct note note = { .f = f };
 	pthread_t thread;
 	void *ret;
 
-	w->tag = &note;
+	f->tag = &note;
 	ck_assert_int_eq(pthread_create(&thread, NULL, call_in, &note), 0);
-	world_run_until(w, was_called, 10000);
+	fixture_run_until(f, was_called, 10000);
 	pthread_join(thread, &ret);
 	ck_assert_ptr_null(ret);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -188,7 +188,7 @@ TCase *handover_case(void)
 {
 	TCase *tc = tcase_create("handover");
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, request_is_served_on_another_thread);
 	tcase_add_test(tc, any_thread_may_call_into_the_loop);

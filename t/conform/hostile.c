@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "conform/world.h"
+#include "conform/fixture.h"
 
 enum { TIMEOUT_MS = 2000, LEN = 64 };
 
@@ -56,13 +56,13 @@ static bool connect_id(struct peer *peer, struct rdma_cm_id *id)
 	struct ibv_qp_init_attr init = { .cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
 
 	if (rdma_resolve_addr(id, NULL, (struct sockaddr *)&peer->sin, TIMEOUT_MS) ||
-		!await(peer, RDMA_CM_EVENT_ADDR_RESOLVED) ||
-		rdma_resolve_route(id, TIMEOUT_MS) || !await(peer, RDMA_CM_EVENT_ROUTE_RESOLVED))
+		!await(peer, RDMA_CM_EVENT_ADDR_RESOLVED) || rdma_resolve_route(id, TIMEOUT_MS) ||
+		!await(peer, RDMA_CM_EVENT_ROUTE_RESOLVED))
 		return false;
 	get_memory(peer, id);
 	init.send_cq = init.recv_cq = peer->cq;
 	return !rdma_create_qp(id, peer->pd, &init) && !rdma_connect(id, &param) &&
-		await(peer, RDMA_CM_EVENT_ESTABLISHED);
+	       await(peer, RDMA_CM_EVENT_ESTABLISHED);
 }
 
 static void send_one(struct peer *peer, struct rdma_cm_id *id)
@@ -94,7 +94,7 @@ static _Noreturn void be_hostile(unsigned each)
 
 	if (!peer.channel || read(pipe_ends[0], &port, sizeof(port)) != sizeof(port))
 		_exit(1);
-	world_address(&peer.sin, place.ip, port);
+	fixture_address(&peer.sin, testbed.ip, port);
 	for (i = 0; i < each; i++)
 		connect_send_and_go(&peer);
 	_exit(peer.sent < each - each / 100 ? 5 : 0);
@@ -114,9 +114,9 @@ void hostile_start(unsigned each)
 	}
 }
 
-void hostile_let_go(struct world *w)
+void hostile_let_go(struct fixture *f)
 {
-	uint16_t port = evrdma_listener_get_port(w->listener);
+	uint16_t port = evrdma_listener_get_port(f->listener);
 	int i;
 
 	for (i = 0; i < HOSTILE_PEERS; i++)
@@ -125,7 +125,7 @@ void hostile_let_go(struct world *w)
 	close(pipe_ends[1]);
 }
 
-bool hostile_are_gone(struct world *w)
+bool hostile_are_gone(struct fixture *f)
 {
 	int status;
 
@@ -133,5 +133,5 @@ bool hostile_are_gone(struct world *w)
 		ck_assert_int_eq(status, 0);
 		gone++;
 	}
-	return gone == HOSTILE_PEERS && !w->live;
+	return gone == HOSTILE_PEERS && !f->live;
 }

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-struct world;
+struct fixture;
 
 enum { HOSTILE_PEERS = 4 };
 
@@ -13,9 +13,9 @@ enum { HOSTILE_PEERS = 4 };
  * a hundred may fail, whose handshake is disturbed by the end of the one before.
  */
 void hostile_start(unsigned each);
-/* At the world's listener. */
-void hostile_let_go(struct world *w);
+/* At the fixture's listener. */
+void hostile_let_go(struct fixture *f);
 /* They are gone, and so are the connections with them. */
-bool hostile_are_gone(struct world *w);
+bool hostile_are_gone(struct fixture *f);
 
 #endif

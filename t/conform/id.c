@@ -1,6 +1,6 @@
 /* The thin layer: one call and one callback for each operation. */
 #include "conform/suite.h"
-#include "conform/world.h"
+#include "conform/fixture.h"
 
 #include <errno.h>
 #include <rdma/rdma_cma.h>
@@ -15,7 +15,7 @@ struct result {
 };
 
 struct talk {
-	struct world *w;
+	struct fixture *f;
 	struct evrdma_id *listener, *client, *server;
 	struct result op, accept, disconnect, join;
 	struct result *awaited;
@@ -43,22 +43,22 @@ static void on_event(struct evrdma_id *id, const struct rdma_cm_event *event, vo
 		talk->closed++;
 	} else if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 		talk->requests++;
-		talk->server = evrdma_id_adopt(talk->w->base, event->id, on_event, talk);
+		talk->server = evrdma_id_adopt(talk->f->base, event->id, on_event, talk);
 		ck_assert_ptr_nonnull(talk->server);
 	} else if (event->event == RDMA_CM_EVENT_DISCONNECTED) {
 		talk->disconnected++;
 	}
 }
 
-static bool awaited_is_done(struct world *w)
+static bool awaited_is_done(struct fixture *f)
 {
-	return ((struct talk *)w->tag)->awaited->done;
+	return ((struct talk *)f->tag)->awaited->done;
 }
 
 static void await(struct talk *talk, struct result *result)
 {
 	talk->awaited = result;
-	world_run_until(talk->w, awaited_is_done, 20000);
+	fixture_run_until(talk->f, awaited_is_done, 20000);
 	ck_assert_uint_eq(result->done, 1);
 }
 
@@ -71,20 +71,20 @@ static void expect(struct talk *talk, struct result *result, int event)
 	*result = (struct result){ 0 };
 }
 
-static struct world *start(struct talk *talk, int port_space)
+static struct fixture *start(struct talk *talk, int port_space)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	*talk = (struct talk){ .w = w };
-	w->tag = talk;
-	talk->client = evrdma_id_new(w->base, port_space, on_event, talk);
+	*talk = (struct talk){ .f = f };
+	f->tag = talk;
+	talk->client = evrdma_id_new(f->base, port_space, on_event, talk);
 	ck_assert_ptr_nonnull(talk->client);
-	return w;
+	return f;
 }
 
 static void finish(struct talk *talk, unsigned ids)
 {
-	world_free(talk->w);
+	fixture_free(talk->f);
 	ck_assert_uint_eq(talk->closed, ids);
 }
 
@@ -92,8 +92,8 @@ static void listen_by_id(struct talk *talk)
 {
 	struct sockaddr_in sin;
 
-	talk->listener = evrdma_id_new(talk->w->base, RDMA_PS_TCP, on_event, talk);
-	world_address(&sin, place.ip, 0);
+	talk->listener = evrdma_id_new(talk->f->base, RDMA_PS_TCP, on_event, talk);
+	fixture_address(&sin, testbed.ip, 0);
 	ck_assert_int_eq(evrdma_id_bind(talk->listener, (struct sockaddr *)&sin), 0);
 	ck_assert_int_eq(evrdma_id_listen(talk->listener, 8), 0);
 }
@@ -106,11 +106,11 @@ static int resolve(struct talk *talk)
 
 	if (talk->listener)
 		port = ntohs(rdma_get_src_port(evrdma_id_get_cm_id(talk->listener)));
-	world_address(&sin, place.ip, port);
-	talk->w->in_call = true;
+	fixture_address(&sin, testbed.ip, port);
+	talk->f->in_call = true;
 	ret = evrdma_id_resolve_addr(
 		talk->client, NULL, (struct sockaddr *)&sin, 2000, on_done, &talk->op);
-	talk->w->in_call = false;
+	talk->f->in_call = false;
 	return ret;
 }
 
@@ -143,31 +143,31 @@ static void resolve_and_connect(struct talk *talk)
 	ck_assert_int_eq(connect_id(talk), -EBUSY);
 }
 
-static bool was_requested(struct world *w)
+static bool was_requested(struct fixture *f)
 {
-	return ((struct talk *)w->tag)->requests;
+	return ((struct talk *)f->tag)->requests;
 }
 
-static bool server_disconnected(struct world *w)
+static bool server_disconnected(struct fixture *f)
 {
-	return ((struct talk *)w->tag)->disconnected;
+	return ((struct talk *)f->tag)->disconnected;
 }
 
 START_TEST(ids_connect_and_disconnect_step_by_step)
 {
 	struct talk talk;
-	struct world *w = start(&talk, RDMA_PS_TCP);
+	struct fixture *f = start(&talk, RDMA_PS_TCP);
 
 	listen_by_id(&talk);
 	resolve_and_connect(&talk);
-	world_run_until(w, was_requested, 20000);
+	fixture_run_until(f, was_requested, 20000);
 	make_qp(talk.server);
 	ck_assert_int_eq(evrdma_id_accept(talk.server, NULL, 5000, on_done, &talk.accept), 0);
 	expect(&talk, &talk.op, RDMA_CM_EVENT_ESTABLISHED);
 	expect(&talk, &talk.accept, RDMA_CM_EVENT_ESTABLISHED);
 	ck_assert_int_eq(evrdma_id_disconnect(talk.client, on_done, &talk.disconnect), 0);
 	ck_assert_int_eq(evrdma_id_disconnect(talk.client, NULL, NULL), -EBUSY);
-	world_run_until(w, server_disconnected, 20000);
+	fixture_run_until(f, server_disconnected, 20000);
 	evrdma_id_close(talk.server);
 	expect(&talk, &talk.disconnect, RDMA_CM_EVENT_DISCONNECTED);
 	finish(&talk, 3);
@@ -177,11 +177,11 @@ END_TEST
 START_TEST(an_id_rejects_with_data)
 {
 	struct talk talk;
-	struct world *w = start(&talk, RDMA_PS_TCP);
+	struct fixture *f = start(&talk, RDMA_PS_TCP);
 
 	listen_by_id(&talk);
 	resolve_and_connect(&talk);
-	world_run_until(w, was_requested, 20000);
+	fixture_run_until(f, was_requested, 20000);
 	ck_assert_int_eq(evrdma_id_reject(talk.server, "no", 256), -EINVAL);
 	ck_assert_int_eq(evrdma_id_reject(talk.server, "no", 3), 0);
 	evrdma_id_close(talk.server);
@@ -197,12 +197,12 @@ END_TEST
 START_TEST(what_is_asked_of_the_peer_can_be_neither_rejected_nor_accepted)
 {
 	struct talk talk;
-	struct world *w = start(&talk, RDMA_PS_TCP);
+	struct fixture *f = start(&talk, RDMA_PS_TCP);
 
 	listen_by_id(&talk);
 	resolve_all(&talk);
 	ck_assert_int_eq(evrdma_id_connect(talk.client, NULL, 1000, on_done, &talk.op), 0);
-	world_run_until(w, was_requested, 20000);
+	fixture_run_until(f, was_requested, 20000);
 	ck_assert_int_eq(evrdma_id_reject(talk.client, NULL, 0), -EINVAL);
 	await(&talk, &talk.op);
 	ck_assert_int_eq(talk.op.err, ETIMEDOUT);
@@ -224,7 +224,7 @@ START_TEST(a_connect_that_nobody_takes_ends_in_an_error)
 	start(&talk, RDMA_PS_TCP);
 	resolve_all(&talk);
 	ret = connect_id(&talk);
-	if (place.is_iwarp && ret) {
+	if (testbed.is_iwarp && ret) {
 		ck_assert_int_eq(ret, -ECONNREFUSED);
 	} else {
 		await(&talk, &talk.op);
@@ -235,15 +235,15 @@ START_TEST(a_connect_that_nobody_takes_ends_in_an_error)
 }
 END_TEST
 
-static bool client_closed(struct world *w)
+static bool client_closed(struct fixture *f)
 {
-	return ((struct talk *)w->tag)->closed;
+	return ((struct talk *)f->tag)->closed;
 }
 
 START_TEST(close_cancels_an_operation_then_says_closed)
 {
 	struct talk talk;
-	struct world *w = start(&talk, RDMA_PS_TCP);
+	struct fixture *f = start(&talk, RDMA_PS_TCP);
 
 	ck_assert_int_eq(resolve(&talk), 0);
 	ck_assert_int_eq(resolve(&talk), -EBUSY);
@@ -255,7 +255,7 @@ START_TEST(close_cancels_an_operation_then_says_closed)
 	ck_assert_int_eq(evrdma_id_listen(talk.client, 1), -EPIPE);
 	await(&talk, &talk.op);
 	ck_assert_int_eq(talk.op.err, ECANCELED);
-	world_run_until(w, client_closed, 10000);
+	fixture_run_until(f, client_closed, 10000);
 	finish(&talk, 1);
 }
 END_TEST
@@ -271,14 +271,15 @@ START_TEST(an_id_can_be_closed_in_the_callback_of_its_operation)
 {
 	struct talk talk;
 	struct sockaddr_in sin;
-	struct world *w = start(&talk, RDMA_PS_TCP);
+	struct fixture *f = start(&talk, RDMA_PS_TCP);
 
-	world_address(&sin, place.ip, 9);
+	fixture_address(&sin, testbed.ip, 9);
 	ck_assert_int_eq(evrdma_id_resolve_addr(talk.client, NULL, (struct sockaddr *)&sin, 2000,
-		close_it, &talk.op), 0);
+				 close_it, &talk.op),
+		0);
 	await(&talk, &talk.op);
 	ck_assert_int_eq(talk.op.err, 0);
-	world_run_until(w, client_closed, 10000);
+	fixture_run_until(f, client_closed, 10000);
 	finish(&talk, 1);
 }
 END_TEST
@@ -288,12 +289,13 @@ START_TEST(operations_that_cannot_begin_say_so_and_call_nobody)
 	struct talk talk;
 	struct sockaddr nothing = { .sa_family = AF_UNSPEC };
 	struct sockaddr_in sin;
-	struct world *w = start(&talk, RDMA_PS_TCP);
+	struct fixture *f = start(&talk, RDMA_PS_TCP);
 	struct evrdma_id *id = talk.client;
 
-	world_address(&sin, place.ip, 9);
-	ck_assert_int_eq(evrdma_id_resolve_addr(
-		id, NULL, (struct sockaddr *)&sin, 0, on_done, &talk.op), -EINVAL);
+	fixture_address(&sin, testbed.ip, 9);
+	ck_assert_int_eq(
+		evrdma_id_resolve_addr(id, NULL, (struct sockaddr *)&sin, 0, on_done, &talk.op),
+		-EINVAL);
 	ck_assert_int_eq(evrdma_id_resolve_addr(id, NULL, NULL, 9, on_done, &talk.op), -EINVAL);
 	ck_assert_int_eq(
 		evrdma_id_resolve_addr(id, NULL, &nothing, 9, on_done, &talk.op), -EAFNOSUPPORT);
@@ -302,7 +304,7 @@ START_TEST(operations_that_cannot_begin_say_so_and_call_nobody)
 	ck_assert_int_eq(evrdma_id_bind(id, &nothing), -EAFNOSUPPORT);
 	ck_assert_int_eq(evrdma_id_disconnect(id, on_done, &talk.disconnect), -EINVAL);
 	ck_assert_int_eq(evrdma_id_join(id, NULL, 0, on_done, &talk.join), -EINVAL);
-	ck_assert_ptr_null(evrdma_id_new(w->base, 77, on_event, &talk));
+	ck_assert_ptr_null(evrdma_id_new(f->base, 77, on_event, &talk));
 	ck_assert_int_eq(errno, EINVAL);
 	finish(&talk, 1);
 	ck_assert_uint_eq(talk.op.done + talk.disconnect.done + talk.join.done, 0);
@@ -312,19 +314,19 @@ END_TEST
 START_TEST(a_moved_id_goes_on_where_it_is)
 {
 	struct talk talk;
-	struct world *w = start(&talk, RDMA_PS_TCP);
+	struct fixture *f = start(&talk, RDMA_PS_TCP);
 	struct event_base *elsewhere = event_base_new();
 	struct evrdma_base *far_away = evrdma_base_new(elsewhere, NULL);
 
-	world_add_other(w);
+	fixture_add_other(f);
 	ck_assert_int_eq(evrdma_id_migrate(talk.client, far_away), -EXDEV);
-	ck_assert_int_eq(evrdma_id_migrate(talk.client, w->other), 0);
+	ck_assert_int_eq(evrdma_id_migrate(talk.client, f->other), 0);
 	ck_assert_int_eq(resolve(&talk), 0);
 	expect(&talk, &talk.op, RDMA_CM_EVENT_ADDR_RESOLVED);
 	evrdma_base_close(far_away, NULL, NULL);
 	event_base_dispatch(elsewhere);
 	event_base_free(elsewhere);
-	world_close_other(w);
+	fixture_close_other(f);
 	ck_assert_uint_eq(talk.closed, 1);
 	finish(&talk, 1);
 }
@@ -334,20 +336,19 @@ END_TEST
 
 static int join(struct talk *talk, struct sockaddr_in *group)
 {
-	world_address(group, "239.7.7.1", 0);
-	return evrdma_id_join(
-		talk->client, (struct sockaddr *)group, 0, on_done, &talk->join);
+	fixture_address(group, "239.7.7.1", 0);
+	return evrdma_id_join(talk->client, (struct sockaddr *)group, 0, on_done, &talk->join);
 }
 
-static struct world *start_bound(struct talk *talk)
+static struct fixture *start_bound(struct talk *talk)
 {
-	struct world *w = start(talk, RDMA_PS_UDP);
+	struct fixture *f = start(talk, RDMA_PS_UDP);
 	struct sockaddr_in sin;
 
-	world_address(&sin, place.ip, 0);
+	fixture_address(&sin, testbed.ip, 0);
 	ck_assert_int_eq(evrdma_id_bind(talk->client, (struct sockaddr *)&sin), 0);
 	make_qp(talk->client);
-	return w;
+	return f;
 }
 
 START_TEST(an_id_joins_and_leaves_a_group)
@@ -405,7 +406,7 @@ TCase *id_case(void)
 {
 	TCase *tc = tcase_create("id");
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, ids_connect_and_disconnect_step_by_step);
 	tcase_add_test(tc, an_id_rejects_with_data);
@@ -415,7 +416,7 @@ TCase *id_case(void)
 	tcase_add_test(tc, an_id_can_be_closed_in_the_callback_of_its_operation);
 	tcase_add_test(tc, operations_that_cannot_begin_say_so_and_call_nobody);
 	tcase_add_test(tc, a_moved_id_goes_on_where_it_is);
-	if (place_has(PLACE_DATAGRAMS | PLACE_GROUPS)) {
+	if (testbed_has(TESTBED_DATAGRAMS | TESTBED_GROUPS)) {
 		tcase_add_test(tc, an_id_joins_and_leaves_a_group);
 		tcase_add_test(tc, an_id_joins_a_group_once_until_it_leaves);
 		tcase_add_loop_test(tc, leaving_or_closing_cancels_a_join, 0, 2);

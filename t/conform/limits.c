@@ -1,6 +1,6 @@
 /* What a server that faces strangers sets: how many, how long, how much, and what they share. */
 #include "conform/suite.h"
-#include "conform/world.h"
+#include "conform/fixture.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -22,14 +22,13 @@ struct gate {
 	bool accept;
 };
 
-static void on_request(
-	struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
+static void on_request(struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
 {
-	struct world *w = arg;
-	struct gate *gate = w->tag;
+	struct fixture *f = arg;
+	struct gate *gate = f->tag;
 
 	if (gate->accept)
-		side_accept(world_side_new(w, false), request);
+		endpoint_accept(fixture_endpoint_new(f, false), request);
 	else
 		gate->requests[gate->kept++] = request;
 }
@@ -37,80 +36,79 @@ static void on_request(
 static void on_listener_event(struct evrdma_listener *listener, enum evrdma_listener_event event,
 	const struct evrdma_error *error, void *arg)
 {
-	struct world *w = arg;
+	struct fixture *f = arg;
 
 	ck_assert_ptr_null(error);
-	((struct gate *)w->tag)->limited += event == EVRDMA_LISTENER_LIMITED;
+	((struct gate *)f->tag)->limited += event == EVRDMA_LISTENER_LIMITED;
 }
 
 static void on_conn_event(
-	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
 {
-	struct gate *gate = side->world->tag;
+	struct gate *gate = endpoint->fixture->tag;
 
 	if (event == EVRDMA_CONN_ERROR && error->err == ECONNREFUSED)
 		gate->refused++;
 	gate->ended += event == EVRDMA_CONN_ERROR || event == EVRDMA_CONN_DISCONNECTED;
-	side_close_if_down(side, event);
+	endpoint_close_if_down(endpoint, event);
 }
 
-static struct world *world_with_gate(
+static struct fixture *fixture_with_gate(
 	struct gate *gate, const struct evrdma_listener_options *options)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct sockaddr_in sin;
 
-	w->tag = gate;
-	w->on_event = on_conn_event;
-	world_address(&sin, place.ip, 0);
-	w->listener = evrdma_listener_new(
-		w->base, (struct sockaddr *)&sin, options, on_request, w);
-	ck_assert_msg(w->listener, "listen: %s", strerror(errno));
-	evrdma_listener_set_event_cb(w->listener, on_listener_event);
-	return w;
+	f->tag = gate;
+	f->on_event = on_conn_event;
+	fixture_address(&sin, testbed.ip, 0);
+	f->listener = evrdma_listener_new(f->base, (struct sockaddr *)&sin, options, on_request, f);
+	ck_assert_msg(f->listener, "listen: %s", strerror(errno));
+	evrdma_listener_set_event_cb(f->listener, on_listener_event);
+	return f;
 }
 
-static struct evrdma_listener_stats stats_of(struct world *w)
+static struct evrdma_listener_stats stats_of(struct fixture *f)
 {
 	struct evrdma_listener_stats stats;
 
-	evrdma_listener_get_stats(w->listener, &stats);
+	evrdma_listener_get_stats(f->listener, &stats);
 	return stats;
 }
 
-static bool one_is_refused(struct world *w)
+static bool one_is_refused(struct fixture *f)
 {
-	return ((struct gate *)w->tag)->refused == 1;
+	return ((struct gate *)f->tag)->refused == 1;
 }
 
-static bool two_are_refused(struct world *w)
+static bool two_are_refused(struct fixture *f)
 {
-	return ((struct gate *)w->tag)->refused == 2;
+	return ((struct gate *)f->tag)->refused == 2;
 }
 
-static bool one_is_kept(struct world *w)
+static bool one_is_kept(struct fixture *f)
 {
-	return ((struct gate *)w->tag)->kept == 1;
+	return ((struct gate *)f->tag)->kept == 1;
 }
 
-static bool two_are_kept(struct world *w)
+static bool two_are_kept(struct fixture *f)
 {
-	return ((struct gate *)w->tag)->kept == 2;
+	return ((struct gate *)f->tag)->kept == 2;
 }
 
-static bool two_are_up(struct world *w)
+static bool two_are_up(struct fixture *f)
 {
-	return w->established == 2;
+	return f->established == 2;
 }
 
-static bool four_are_up(struct world *w)
+static bool four_are_up(struct fixture *f)
 {
-	return w->established == 4;
+	return f->established == 4;
 }
 
-static bool none_is_counted(struct world *w)
+static bool none_is_counted(struct fixture *f)
 {
-	return !stats_of(w).connections;
+	return !stats_of(f).connections;
 }
 
 /* --- how many ------------------------------------------------------------------------------- */
@@ -119,31 +117,31 @@ START_TEST(a_listener_has_no_more_connections_than_it_may)
 {
 	struct gate gate = { .accept = true };
 	struct evrdma_listener_options options;
-	struct world *w;
+	struct fixture *f;
 
 	evrdma_listener_options_init(&options);
 	options.max_connections = 1;
-	w = world_with_gate(&gate, &options);
-	world_connect(w);
-	world_run_until(w, two_are_up, 20000);
-	ck_assert_uint_eq(stats_of(w).connections, 1);
-	world_connect(w);
-	world_connect(w);
-	world_run_until(w, two_are_refused, 20000);
+	f = fixture_with_gate(&gate, &options);
+	fixture_connect(f);
+	fixture_run_until(f, two_are_up, 20000);
+	ck_assert_uint_eq(stats_of(f).connections, 1);
+	fixture_connect(f);
+	fixture_connect(f);
+	fixture_run_until(f, two_are_refused, 20000);
 	ck_assert_uint_eq(gate.limited, 1);
-	ck_assert_uint_eq(stats_of(w).refused_connections, 2);
-	ck_assert_uint_eq(w->established, 2);
-	evrdma_conn_close(w->server->conn);
-	world_run_until(w, world_none_live, 20000);
+	ck_assert_uint_eq(stats_of(f).refused_connections, 2);
+	ck_assert_uint_eq(f->established, 2);
+	evrdma_conn_close(f->server->conn);
+	fixture_run_until(f, fixture_none_live, 20000);
 	/* One that was closed counts until its peer has answered. */
-	world_run_until(w, none_is_counted, 20000);
-	world_connect(w);
-	world_run_until(w, four_are_up, 20000);
-	world_connect(w);
+	fixture_run_until(f, none_is_counted, 20000);
+	fixture_connect(f);
+	fixture_run_until(f, four_are_up, 20000);
+	fixture_connect(f);
 	gate.refused = 0;
-	world_run_until(w, one_is_refused, 20000);
+	fixture_run_until(f, one_is_refused, 20000);
 	ck_assert_uint_eq(gate.limited, 2);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -151,23 +149,23 @@ START_TEST(a_listener_has_no_more_pending_requests_than_it_may)
 {
 	struct gate gate = { 0 };
 	struct evrdma_listener_options options;
-	struct world *w;
+	struct fixture *f;
 
 	evrdma_listener_options_init(&options);
 	options.max_pending = 1;
-	w = world_with_gate(&gate, &options);
-	world_connect(w);
-	world_run_until(w, one_is_kept, 20000);
-	world_connect(w);
-	world_run_until(w, one_is_refused, 20000);
-	ck_assert_uint_eq(stats_of(w).refused_pending, 1);
-	ck_assert_uint_eq(stats_of(w).pending, 1);
+	f = fixture_with_gate(&gate, &options);
+	fixture_connect(f);
+	fixture_run_until(f, one_is_kept, 20000);
+	fixture_connect(f);
+	fixture_run_until(f, one_is_refused, 20000);
+	ck_assert_uint_eq(stats_of(f).refused_pending, 1);
+	ck_assert_uint_eq(stats_of(f).pending, 1);
 	ck_assert_int_eq(evrdma_request_reject(gate.requests[0], NULL, 0), 0);
-	ck_assert_uint_eq(stats_of(w).pending, 0);
-	ck_assert_uint_eq(stats_of(w).rejected, 1);
-	world_connect(w);
-	world_run_until(w, two_are_kept, 20000);
-	world_free(w);
+	ck_assert_uint_eq(stats_of(f).pending, 0);
+	ck_assert_uint_eq(stats_of(f).rejected, 1);
+	fixture_connect(f);
+	fixture_run_until(f, two_are_kept, 20000);
+	fixture_free(f);
 }
 END_TEST
 
@@ -175,29 +173,29 @@ START_TEST(one_source_has_no_more_pending_requests_than_it_may)
 {
 	struct gate gate = { 0 };
 	struct evrdma_listener_options options;
-	struct world *w;
+	struct fixture *f;
 
 	evrdma_listener_options_init(&options);
 	options.max_pending_per_source = 2;
-	w = world_with_gate(&gate, &options);
-	evrdma_listener_disable(w->listener);
-	world_connect(w);
-	world_connect(w);
-	world_connect(w);
-	world_run_until(w, one_is_refused, 20000);
-	ck_assert_uint_eq(stats_of(w).refused_source, 1);
-	ck_assert_uint_eq(stats_of(w).pending, 2);
-	evrdma_listener_enable(w->listener);
-	world_run_until(w, two_are_kept, 20000);
-	ck_assert_uint_eq(stats_of(w).pending, 2);
-	world_free(w);
+	f = fixture_with_gate(&gate, &options);
+	evrdma_listener_disable(f->listener);
+	fixture_connect(f);
+	fixture_connect(f);
+	fixture_connect(f);
+	fixture_run_until(f, one_is_refused, 20000);
+	ck_assert_uint_eq(stats_of(f).refused_source, 1);
+	ck_assert_uint_eq(stats_of(f).pending, 2);
+	evrdma_listener_enable(f->listener);
+	fixture_run_until(f, two_are_kept, 20000);
+	ck_assert_uint_eq(stats_of(f).pending, 2);
+	fixture_free(f);
 }
 END_TEST
 
 static void take_over(struct evrdma_request *request, void *arg)
 {
-	struct world *w = arg;
-	struct gate *gate = w->tag;
+	struct fixture *f = arg;
+	struct gate *gate = f->tag;
 
 	gate->requests[gate->kept++] = request;
 }
@@ -206,27 +204,27 @@ START_TEST(a_request_that_moves_keeps_its_place_among_the_connections)
 {
 	struct gate gate = { 0 };
 	struct evrdma_listener_options options;
-	struct world *w;
+	struct fixture *f;
 
 	evrdma_listener_options_init(&options);
 	options.max_connections = 1;
-	w = world_with_gate(&gate, &options);
-	world_add_other(w);
-	world_connect(w);
-	world_run_until(w, one_is_kept, 20000);
-	ck_assert_int_eq(evrdma_request_move(gate.requests[0], w->other, take_over, w), 0);
-	world_run_until(w, two_are_kept, 20000);
-	ck_assert_uint_eq(stats_of(w).pending, 0);
-	ck_assert_uint_eq(stats_of(w).moved, 1);
-	ck_assert_uint_eq(stats_of(w).connections, 1);
-	world_connect(w);
-	world_run_until(w, one_is_refused, 20000);
-	side_accept(world_side_new_on(w, w->other, false), gate.requests[1]);
-	world_run_until(w, two_are_up, 20000);
-	ck_assert_uint_eq(stats_of(w).connections, 1);
-	world_close_other(w);
-	ck_assert_uint_eq(stats_of(w).connections, 0);
-	world_free(w);
+	f = fixture_with_gate(&gate, &options);
+	fixture_add_other(f);
+	fixture_connect(f);
+	fixture_run_until(f, one_is_kept, 20000);
+	ck_assert_int_eq(evrdma_request_move(gate.requests[0], f->other, take_over, f), 0);
+	fixture_run_until(f, two_are_kept, 20000);
+	ck_assert_uint_eq(stats_of(f).pending, 0);
+	ck_assert_uint_eq(stats_of(f).moved, 1);
+	ck_assert_uint_eq(stats_of(f).connections, 1);
+	fixture_connect(f);
+	fixture_run_until(f, one_is_refused, 20000);
+	endpoint_accept(fixture_endpoint_new_on(f, f->other, false), gate.requests[1]);
+	fixture_run_until(f, two_are_up, 20000);
+	ck_assert_uint_eq(stats_of(f).connections, 1);
+	fixture_close_other(f);
+	ck_assert_uint_eq(stats_of(f).connections, 0);
+	fixture_free(f);
 }
 END_TEST
 
@@ -236,29 +234,28 @@ START_TEST(a_request_that_nobody_answers_is_rejected)
 {
 	struct gate gate = { 0 };
 	struct evrdma_listener_options options;
-	struct side *server;
-	struct world *w;
+	struct endpoint *server;
+	struct fixture *f;
 
 	evrdma_listener_options_init(&options);
 	options.request_timeout_ms = 50;
-	w = world_with_gate(&gate, &options);
-	world_connect(w);
-	world_run_until(w, one_is_refused, 20000);
+	f = fixture_with_gate(&gate, &options);
+	fixture_connect(f);
+	fixture_run_until(f, one_is_refused, 20000);
 	ck_assert_uint_eq(gate.kept, 1);
-	ck_assert_uint_eq(stats_of(w).timed_out, 1);
-	ck_assert_uint_eq(stats_of(w).pending, 0);
-	ck_assert_uint_eq(stats_of(w).connections, 0);
+	ck_assert_uint_eq(stats_of(f).timed_out, 1);
+	ck_assert_uint_eq(stats_of(f).pending, 0);
+	ck_assert_uint_eq(stats_of(f).connections, 0);
 	/* It is still there for whoever has it. */
 	ck_assert_ptr_null(evrdma_request_get_cm_id(gate.requests[0]));
-	world_add_other(w);
-	ck_assert_int_eq(
-		evrdma_request_move(gate.requests[0], w->other, take_over, w), -ETIMEDOUT);
-	server = world_side_new(w, false);
+	fixture_add_other(f);
+	ck_assert_int_eq(evrdma_request_move(gate.requests[0], f->other, take_over, f), -ETIMEDOUT);
+	server = fixture_endpoint_new(f, false);
 	ck_assert_int_eq(evrdma_conn_accept(server->conn, gate.requests[0]), -ETIMEDOUT);
 	evrdma_conn_close(server->conn);
 	ck_assert_int_eq(evrdma_request_reject(gate.requests[0], NULL, 0), 0);
-	ck_assert_uint_eq(stats_of(w).rejected, 0);
-	world_free(w);
+	ck_assert_uint_eq(stats_of(f).rejected, 0);
+	fixture_free(f);
 }
 END_TEST
 
@@ -266,20 +263,20 @@ START_TEST(a_request_that_waits_for_too_long_is_never_seen)
 {
 	struct gate gate = { 0 };
 	struct evrdma_listener_options options;
-	struct world *w;
+	struct fixture *f;
 
 	evrdma_listener_options_init(&options);
 	options.request_timeout_ms = 50;
-	w = world_with_gate(&gate, &options);
-	evrdma_listener_disable(w->listener);
-	world_connect(w);
-	world_run_until(w, one_is_refused, 20000);
-	evrdma_listener_enable(w->listener);
-	world_add_other(w);
-	world_close_other(w); /* some turns */
+	f = fixture_with_gate(&gate, &options);
+	evrdma_listener_disable(f->listener);
+	fixture_connect(f);
+	fixture_run_until(f, one_is_refused, 20000);
+	evrdma_listener_enable(f->listener);
+	fixture_add_other(f);
+	fixture_close_other(f); /* some turns */
 	ck_assert_uint_eq(gate.kept, 0);
-	ck_assert_uint_eq(stats_of(w).timed_out, 1);
-	world_free(w);
+	ck_assert_uint_eq(stats_of(f).timed_out, 1);
+	fixture_free(f);
 }
 END_TEST
 
@@ -287,26 +284,26 @@ START_TEST(a_request_that_was_answered_is_not_late)
 {
 	struct gate gate = { .accept = true };
 	struct evrdma_listener_options options;
-	struct world *w;
+	struct fixture *f;
 
 	evrdma_listener_options_init(&options);
 	options.request_timeout_ms = 1;
-	w = world_with_gate(&gate, &options);
-	world_connect(w);
-	world_run_until(w, two_are_up, 20000);
-	world_add_other(w);
-	world_close_other(w); /* some turns */
-	ck_assert_uint_eq(stats_of(w).timed_out, 0);
+	f = fixture_with_gate(&gate, &options);
+	fixture_connect(f);
+	fixture_run_until(f, two_are_up, 20000);
+	fixture_add_other(f);
+	fixture_close_other(f); /* some turns */
+	ck_assert_uint_eq(stats_of(f).timed_out, 0);
 	ck_assert_uint_eq(gate.ended, 0);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 /* --- how much ------------------------------------------------------------------------------- */
 
-static bool one_ended(struct world *w)
+static bool one_ended(struct fixture *f)
 {
-	return ((struct gate *)w->tag)->ended;
+	return ((struct gate *)f->tag)->ended;
 }
 
 START_TEST(a_base_registers_no_more_memory_than_it_may)
@@ -314,21 +311,21 @@ START_TEST(a_base_registers_no_more_memory_than_it_may)
 	struct gate gate = { .accept = true };
 	struct evrdma_base_options options;
 	struct evrdma_base_stats stats;
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
 	evrdma_base_options_init(&options);
 	options.max_pinned_bytes = 4096;
-	world_replace_base(w, &options);
-	w->tag = &gate;
-	w->on_event = on_conn_event;
-	world_listen(w);
-	world_connect(w); /* its pool's slabs are larger */
-	world_run_until(w, one_ended, 20000);
-	ck_assert_ptr_nonnull(strstr(w->last_error, "max_pinned_bytes"));
-	evrdma_base_get_stats(w->base, &stats);
+	fixture_replace_base(f, &options);
+	f->tag = &gate;
+	f->on_event = on_conn_event;
+	fixture_listen(f);
+	fixture_connect(f); /* its pool's slabs are larger */
+	fixture_run_until(f, one_ended, 20000);
+	ck_assert_ptr_nonnull(strstr(f->last_error, "max_pinned_bytes"));
+	evrdma_base_get_stats(f->base, &stats);
 	ck_assert_uint_ge(stats.quota_errors, 1);
 	ck_assert_uint_eq(stats.registrations, 0);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -337,22 +334,22 @@ START_TEST(a_call_that_needs_more_memory_than_is_left_says_so)
 	static unsigned char memory[1024 * 1024];
 	struct evrdma_base_options options;
 	struct evrdma_base_stats stats;
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct evrdma_buf *buf = evrdma_buf_new_reference(
 		memory, sizeof(memory), EVRDMA_BUF_OPT_REMOTE_READ, NULL, NULL);
 	struct evrdma_remote remote;
 
 	evrdma_base_options_init(&options);
 	options.max_pinned_bytes = sizeof(memory);
-	world_replace_base(w, &options);
-	world_connect_pair(w);
-	ck_assert_int_eq(side_send_buf(w->client, buf, sizeof(memory)), -EDQUOT);
-	ck_assert_int_eq(evrdma_conn_expose(w->client->conn, buf, &remote), -EDQUOT);
-	evrdma_base_get_stats(w->base, &stats);
+	fixture_replace_base(f, &options);
+	fixture_connect_pair(f);
+	ck_assert_int_eq(endpoint_send_buf(f->client, buf, sizeof(memory)), -EDQUOT);
+	ck_assert_int_eq(evrdma_conn_expose(f->client->conn, buf, &remote), -EDQUOT);
+	evrdma_base_get_stats(f->base, &stats);
 	ck_assert_uint_eq(stats.quota_errors, 2);
 	ck_assert_uint_le(stats.bytes_pinned_max, sizeof(memory));
 	evrdma_buf_unref(buf);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -362,23 +359,23 @@ START_TEST(connections_take_their_listeners_domain)
 {
 	struct gate gate = { .accept = true };
 	struct evrdma_listener_options options;
-	struct world *w = world_new();
-	struct evrdma_domain *domain = evrdma_domain_new(w->base);
+	struct fixture *f = fixture_new();
+	struct evrdma_domain *domain = evrdma_domain_new(f->base);
 	struct sockaddr_in sin;
 
 	evrdma_listener_options_init(&options);
 	options.domain = domain;
-	w->tag = &gate;
-	w->on_event = on_conn_event;
-	world_address(&sin, place.ip, 0);
-	w->listener = evrdma_listener_new(
-		w->base, (struct sockaddr *)&sin, &options, on_request, w);
+	f->tag = &gate;
+	f->on_event = on_conn_event;
+	fixture_address(&sin, testbed.ip, 0);
+	f->listener =
+		evrdma_listener_new(f->base, (struct sockaddr *)&sin, &options, on_request, f);
 	evrdma_domain_free(domain);
-	world_connect(w);
-	world_run_until(w, two_are_up, 20000);
-	ck_assert_ptr_ne(evrdma_conn_get_cm_id(w->server->conn)->qp->pd,
-		evrdma_conn_get_cm_id(w->client->conn)->qp->pd);
-	world_free(w);
+	fixture_connect(f);
+	fixture_run_until(f, two_are_up, 20000);
+	ck_assert_ptr_ne(evrdma_conn_get_cm_id(f->server->conn)->qp->pd,
+		evrdma_conn_get_cm_id(f->client->conn)->qp->pd);
+	fixture_free(f);
 }
 END_TEST
 
@@ -386,49 +383,49 @@ START_TEST(connections_take_their_listeners_shared_queue)
 {
 	struct gate gate = { .accept = true };
 	struct evrdma_listener_options options;
-	struct world *w = world_new();
-	struct evrdma_pool *pool = evrdma_pool_new(w->base, 64, 0);
-	struct evrdma_srq *srq = evrdma_srq_new(w->base, pool, 8);
+	struct fixture *f = fixture_new();
+	struct evrdma_pool *pool = evrdma_pool_new(f->base, 64, 0);
+	struct evrdma_srq *srq = evrdma_srq_new(f->base, pool, 8);
 	struct evrdma_buf *buf = evrdma_pool_get(pool);
 	struct sockaddr_in sin;
 
 	evrdma_listener_options_init(&options);
 	options.srq = srq;
-	w->tag = &gate;
-	w->on_event = on_conn_event;
-	w->options.recv_pool = NULL;
-	world_address(&sin, place.ip, 0);
-	w->listener = evrdma_listener_new(
-		w->base, (struct sockaddr *)&sin, &options, on_request, w);
-	world_connect(w);
-	world_run_until(w, two_are_up, 20000);
-	ck_assert_ptr_nonnull(evrdma_conn_get_cm_id(w->server->conn)->qp->srq);
-	ck_assert_ptr_null(evrdma_conn_get_cm_id(w->client->conn)->qp->srq);
-	ck_assert_int_eq(evrdma_conn_recv(w->server->conn, buf), -EINVAL);
+	f->tag = &gate;
+	f->on_event = on_conn_event;
+	f->options.recv_pool = NULL;
+	fixture_address(&sin, testbed.ip, 0);
+	f->listener =
+		evrdma_listener_new(f->base, (struct sockaddr *)&sin, &options, on_request, f);
+	fixture_connect(f);
+	fixture_run_until(f, two_are_up, 20000);
+	ck_assert_ptr_nonnull(evrdma_conn_get_cm_id(f->server->conn)->qp->srq);
+	ck_assert_ptr_null(evrdma_conn_get_cm_id(f->client->conn)->qp->srq);
+	ck_assert_int_eq(evrdma_conn_recv(f->server->conn, buf), -EINVAL);
 	evrdma_buf_unref(buf);
 	evrdma_srq_free(srq);
 	evrdma_pool_free(pool);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(what_is_of_another_base_is_refused)
 {
 	struct evrdma_listener_options options;
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct evrdma_domain *domain;
 	struct sockaddr_in sin;
 
-	world_add_other(w);
-	domain = evrdma_domain_new(w->other);
-	world_address(&sin, place.ip, 0);
+	fixture_add_other(f);
+	domain = evrdma_domain_new(f->other);
+	fixture_address(&sin, testbed.ip, 0);
 	evrdma_listener_options_init(&options);
 	options.domain = domain;
-	ck_assert_ptr_null(evrdma_listener_new(
-		w->base, (struct sockaddr *)&sin, &options, on_request, w));
+	ck_assert_ptr_null(
+		evrdma_listener_new(f->base, (struct sockaddr *)&sin, &options, on_request, f));
 	ck_assert_int_eq(errno, EINVAL);
 	evrdma_domain_free(domain);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -443,8 +440,7 @@ START_TEST(the_limit_of_open_files_is_named)
 	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	snprintf(wanted, sizeof(wanted), "(the limit of open files is %llu)",
 		(unsigned long long)limit.rlim_cur);
-	ck_assert_ptr_nonnull(
-		strstr(evrdma_error_text(&error, text, sizeof(text)), wanted));
+	ck_assert_ptr_nonnull(strstr(evrdma_error_text(&error, text, sizeof(text)), wanted));
 }
 END_TEST
 
@@ -519,9 +515,9 @@ static void on_starved(struct evrdma_pool *pool, int err, void *arg)
 	shortage->err = err;
 }
 
-static void hold_first(struct side *side, const struct evrdma_recv *recv)
+static void hold_first(struct endpoint *endpoint, const struct evrdma_recv *recv)
 {
-	struct shortage *shortage = side->world->tag;
+	struct shortage *shortage = endpoint->fixture->tag;
 
 	if (recv->err) {
 		shortage->refused++;
@@ -533,124 +529,124 @@ static void hold_first(struct side *side, const struct evrdma_recv *recv)
 }
 
 static void stay_open(
-	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
 {
 }
 
 /* A pool of a slab for each buffer, and a base that may pin what is posted, and no more. */
-static struct world *world_that_may_pin(struct shortage *shortage, unsigned slabs)
+static struct fixture *fixture_that_may_pin(struct shortage *shortage, unsigned slabs)
 {
 	struct evrdma_base_options options;
 	struct evrdma_pool_options pool;
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
 	evrdma_base_options_init(&options);
 	options.max_pinned_bytes = SEND_SLAB + slabs * SLAB;
-	world_replace_base(w, &options);
+	fixture_replace_base(f, &options);
 	evrdma_pool_options_init(&pool);
 	pool.slab_bytes = SLAB;
 	*shortage = (struct shortage){ 0 };
-	shortage->pool = evrdma_pool_new_with_options(w->base, SLAB, &pool);
+	shortage->pool = evrdma_pool_new_with_options(f->base, SLAB, &pool);
 	evrdma_pool_set_starved_cb(shortage->pool, on_starved, shortage);
-	w->tag = shortage;
-	w->on_recv = hold_first;
-	w->on_event = stay_open;
-	w->options.recv_pool = shortage->pool;
-	w->options.recv_depth = RECEIVES;
-	w->options.send_depth = 1;
-	return w;
+	f->tag = shortage;
+	f->on_recv = hold_first;
+	f->on_event = stay_open;
+	f->options.recv_pool = shortage->pool;
+	f->options.recv_depth = RECEIVES;
+	f->options.send_depth = 1;
+	return f;
 }
 
-static bool shortage_is_told(struct world *w)
+static bool shortage_is_told(struct fixture *f)
 {
-	return ((struct shortage *)w->tag)->told;
+	return ((struct shortage *)f->tag)->told;
 }
 
-static bool one_more_came(struct world *w)
+static bool one_more_came(struct fixture *f)
 {
-	const struct shortage *shortage = w->tag;
+	const struct shortage *shortage = f->tag;
 
 	return shortage->received > shortage->passed;
 }
 
-static void pass_one(struct world *w)
+static void pass_one(struct fixture *f)
 {
-	struct shortage *shortage = w->tag;
+	struct shortage *shortage = f->tag;
 
 	shortage->passed = shortage->received;
-	side_send(w->client, 1, 64);
-	world_run_until(w, one_more_came, 20000);
+	endpoint_send(f->client, 1, 64);
+	fixture_run_until(f, one_more_came, 20000);
 }
 
 /* One buffer is held and cannot be replaced; the other one goes round. */
-static void live_through(struct world *w, struct shortage *shortage)
+static void live_through(struct fixture *f, struct shortage *shortage)
 {
 	unsigned i;
 
-	world_connect_pair(w);
-	pass_one(w);
-	world_run_until(w, shortage_is_told, 20000);
+	fixture_connect_pair(f);
+	pass_one(f);
+	fixture_run_until(f, shortage_is_told, 20000);
 	ck_assert_int_eq(shortage->err, EDQUOT);
 	for (i = 0; i < 10; i++)
-		pass_one(w);
+		pass_one(f);
 	evrdma_buf_unref(shortage->held);
-	world_run_a_little(w);
+	fixture_run_a_little(f);
 	for (i = 0; i < 10; i++)
-		pass_one(w);
+		pass_one(f);
 	ck_assert_uint_eq(shortage->told, 1);
-	ck_assert(!w->client->down && !w->server->down);
+	ck_assert(!f->client->down && !f->server->down);
 }
 
 START_TEST(a_connection_goes_on_with_what_it_has_when_no_more_may_be_registered)
 {
 	struct shortage shortage;
-	struct world *w = world_that_may_pin(&shortage, 2 * RECEIVES);
+	struct fixture *f = fixture_that_may_pin(&shortage, 2 * RECEIVES);
 
-	live_through(w, &shortage);
-	world_free(w);
+	live_through(f, &shortage);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_shared_queue_goes_on_with_what_it_has_when_no_more_may_be_registered)
 {
 	struct shortage shortage;
-	struct world *w = world_that_may_pin(&shortage, RECEIVES);
-	struct evrdma_srq *srq = evrdma_srq_new(w->base, shortage.pool, RECEIVES);
+	struct fixture *f = fixture_that_may_pin(&shortage, RECEIVES);
+	struct evrdma_srq *srq = evrdma_srq_new(f->base, shortage.pool, RECEIVES);
 
-	w->options.recv_pool = NULL;
-	w->options.srq = srq;
-	live_through(w, &shortage);
-	world_free(w);
+	f->options.recv_pool = NULL;
+	f->options.srq = srq;
+	live_through(f, &shortage);
+	fixture_free(f);
 }
 END_TEST
 
-static bool one_was_refused(struct world *w)
+static bool one_was_refused(struct fixture *f)
 {
-	return ((struct shortage *)w->tag)->refused;
+	return ((struct shortage *)f->tag)->refused;
 }
 
 START_TEST(a_buffer_of_the_users_that_may_not_be_registered_comes_back)
 {
 	static unsigned char memory[SLAB], more[SLAB];
 	struct shortage shortage;
-	struct world *w = world_that_may_pin(&shortage, 1);
+	struct fixture *f = fixture_that_may_pin(&shortage, 1);
 	struct evrdma_buf *buf = evrdma_buf_new_reference(memory, SLAB, 0, NULL, NULL);
 	struct evrdma_buf *beyond = evrdma_buf_new_reference(more, SLAB, 0, NULL, NULL);
 
-	w->options.recv_pool = NULL;
-	world_connect_pair(w);
-	ck_assert_int_eq(evrdma_conn_recv(w->server->conn, buf), 0);
-	pass_one(w);
-	ck_assert_int_eq(evrdma_conn_recv(w->server->conn, buf), 0);
-	ck_assert_int_eq(evrdma_conn_recv(w->server->conn, beyond), 0);
-	world_run_until(w, one_was_refused, 20000);
+	f->options.recv_pool = NULL;
+	fixture_connect_pair(f);
+	ck_assert_int_eq(evrdma_conn_recv(f->server->conn, buf), 0);
+	pass_one(f);
+	ck_assert_int_eq(evrdma_conn_recv(f->server->conn, buf), 0);
+	ck_assert_int_eq(evrdma_conn_recv(f->server->conn, beyond), 0);
+	fixture_run_until(f, one_was_refused, 20000);
 	ck_assert_int_eq(shortage.err, EDQUOT);
-	pass_one(w);
-	ck_assert(!w->client->down && !w->server->down);
+	pass_one(f);
+	ck_assert(!f->client->down && !f->server->down);
 	evrdma_buf_unref(shortage.held);
 	evrdma_buf_unref(buf);
 	evrdma_buf_unref(beyond);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -658,22 +654,21 @@ END_TEST
 START_TEST(what_could_not_be_registered_is_tried_again)
 {
 	static unsigned char memory[SEND_SLAB + SLAB];
-	struct evrdma_buf *other =
-		evrdma_buf_new_reference(memory, sizeof(memory), 0, NULL, NULL);
+	struct evrdma_buf *other = evrdma_buf_new_reference(memory, sizeof(memory), 0, NULL, NULL);
 	struct shortage shortage;
-	struct world *w = world_that_may_pin(&shortage, 2 * RECEIVES + 1);
+	struct fixture *f = fixture_that_may_pin(&shortage, 2 * RECEIVES + 1);
 	struct evrdma_base_stats stats;
 
-	world_connect_pair(w);
-	ck_assert_int_eq(side_send_buf(w->client, other, 64), 0);
-	world_run_until(w, shortage_is_told, 20000);
+	fixture_connect_pair(f);
+	ck_assert_int_eq(endpoint_send_buf(f->client, other, 64), 0);
+	fixture_run_until(f, shortage_is_told, 20000);
 	evrdma_buf_unref(other);
 	do {
-		event_base_loop(w->loop, EVLOOP_ONCE);
-		evrdma_base_get_stats(w->base, &stats);
+		event_base_loop(f->loop, EVLOOP_ONCE);
+		evrdma_base_get_stats(f->base, &stats);
 	} while (stats.bytes_pinned != (2 * RECEIVES + 1) * SLAB);
 	evrdma_buf_unref(shortage.held);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -685,19 +680,19 @@ struct limited {
 	unsigned held_count, received;
 };
 
-static void accept_into_limited(struct world *w, struct evrdma_request *request)
+static void accept_into_limited(struct fixture *f, struct evrdma_request *request)
 {
-	struct limited *limited = w->tag;
-	struct evrdma_pool *pool = w->options.recv_pool;
+	struct limited *limited = f->tag;
+	struct evrdma_pool *pool = f->options.recv_pool;
 
-	w->options.recv_pool = limited->pool;
-	side_accept(world_side_new(w, false), request);
-	w->options.recv_pool = pool;
+	f->options.recv_pool = limited->pool;
+	endpoint_accept(fixture_endpoint_new(f, false), request);
+	f->options.recv_pool = pool;
 }
 
-static void hold_all(struct side *side, const struct evrdma_recv *recv)
+static void hold_all(struct endpoint *endpoint, const struct evrdma_recv *recv)
 {
-	struct limited *limited = side->world->tag;
+	struct limited *limited = endpoint->fixture->tag;
 
 	limited->received++;
 	if (limited->held_count < 2 * RECEIVES)
@@ -706,55 +701,55 @@ static void hold_all(struct side *side, const struct evrdma_recv *recv)
 
 static unsigned wanted_messages;
 
-static bool enough_messages(struct world *w)
+static bool enough_messages(struct fixture *f)
 {
-	return ((struct limited *)w->tag)->received >= wanted_messages;
+	return ((struct limited *)f->tag)->received >= wanted_messages;
 }
 
-static void send_and_wait(struct world *w, struct side *client, unsigned n, unsigned all)
+static void send_and_wait(struct fixture *f, struct endpoint *client, unsigned n, unsigned all)
 {
-	side_send(client, n, 64);
+	endpoint_send(client, n, 64);
 	wanted_messages = all;
-	world_run_until(w, enough_messages, 20000);
-	world_run_a_little(w);
+	fixture_run_until(f, enough_messages, 20000);
+	fixture_run_a_little(f);
 }
 
-static bool tagged_is_down(struct world *w)
+static bool tagged_is_down(struct fixture *f)
 {
-	return w->server->down;
+	return f->server->down;
 }
 
 /* Two servers wait for a buffer of the pool when the first one's connection ends. */
 START_TEST(a_buffer_that_comes_back_goes_to_a_connection_that_can_use_it)
 {
 	struct limited limited = { 0 };
-	struct world *w = world_new();
-	struct side *clients[2], *servers[2];
+	struct fixture *f = fixture_new();
+	struct endpoint *clients[2], *servers[2];
 	unsigned i;
 
-	limited.pool = evrdma_pool_new(w->base, 4096, 2 * RECEIVES);
-	w->tag = &limited;
-	w->on_request = accept_into_limited;
-	w->on_recv = hold_all;
-	w->on_event = stay_open;
-	w->options.recv_depth = RECEIVES;
+	limited.pool = evrdma_pool_new(f->base, 4096, 2 * RECEIVES);
+	f->tag = &limited;
+	f->on_request = accept_into_limited;
+	f->on_recv = hold_all;
+	f->on_event = stay_open;
+	f->options.recv_depth = RECEIVES;
 	for (i = 0; i < 2; i++) {
-		w->client = w->server = NULL;
-		world_connect_pair(w);
-		clients[i] = w->client;
-		servers[i] = w->server;
+		f->client = f->server = NULL;
+		fixture_connect_pair(f);
+		clients[i] = f->client;
+		servers[i] = f->server;
 	}
 	for (i = 0; i < 2; i++)
-		send_and_wait(w, clients[i], RECEIVES, (i + 1) * RECEIVES);
-	w->server = servers[0];
+		send_and_wait(f, clients[i], RECEIVES, (i + 1) * RECEIVES);
+	f->server = servers[0];
 	ck_assert_int_eq(evrdma_conn_disconnect(clients[0]->conn), 0);
-	world_run_until(w, tagged_is_down, 20000);
+	fixture_run_until(f, tagged_is_down, 20000);
 	evrdma_buf_unref(limited.held[0]);
-	world_run_a_little(w);
-	send_and_wait(w, clients[1], 1, 2 * RECEIVES + 1);
+	fixture_run_a_little(f);
+	send_and_wait(f, clients[1], 1, 2 * RECEIVES + 1);
 	for (i = 1; i < 2 * RECEIVES; i++)
 		evrdma_buf_unref(limited.held[i]);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -762,7 +757,7 @@ TCase *limits_case(void)
 {
 	TCase *tc = tcase_create("limits");
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, a_listener_has_no_more_connections_than_it_may);
 	tcase_add_test(tc, a_listener_has_no_more_pending_requests_than_it_may);
@@ -774,16 +769,15 @@ TCase *limits_case(void)
 	tcase_add_test(tc, a_base_registers_no_more_memory_than_it_may);
 	tcase_add_test(tc, a_call_that_needs_more_memory_than_is_left_says_so);
 	tcase_add_test(tc, connections_take_their_listeners_domain);
-	if (place_has(PLACE_SRQS))
+	if (testbed_has(TESTBED_SRQS))
 		tcase_add_test(tc, connections_take_their_listeners_shared_queue);
 	tcase_add_test(tc, what_is_of_another_base_is_refused);
 	tcase_add_test(tc, the_limit_of_open_files_is_named);
 	tcase_add_test(tc, the_limit_of_locked_memory_is_named_to_those_it_binds);
-	tcase_add_test(
-		tc, a_connection_goes_on_with_what_it_has_when_no_more_may_be_registered);
-	if (place_has(PLACE_SRQS))
-		tcase_add_test(tc,
-			a_shared_queue_goes_on_with_what_it_has_when_no_more_may_be_registered);
+	tcase_add_test(tc, a_connection_goes_on_with_what_it_has_when_no_more_may_be_registered);
+	if (testbed_has(TESTBED_SRQS))
+		tcase_add_test(
+			tc, a_shared_queue_goes_on_with_what_it_has_when_no_more_may_be_registered);
 	tcase_add_test(tc, a_buffer_of_the_users_that_may_not_be_registered_comes_back);
 	tcase_add_test(tc, what_could_not_be_registered_is_tried_again);
 	tcase_add_test(tc, a_buffer_that_comes_back_goes_to_a_connection_that_can_use_it);

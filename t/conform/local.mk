@@ -1,7 +1,7 @@
 # The conformance suite: the same cases on the fake and on every kind of device.
 EVR_CONFORM_SOURCES = \
 	t/conform/suite.c t/conform/suite.h \
-	t/conform/world.c t/conform/world.h \
+	t/conform/fixture.c t/conform/fixture.h \
 	t/conform/alive.c \
 	t/conform/base.c \
 	t/conform/close.c \
@@ -106,7 +106,7 @@ t_conform_timeouts_SOURCES = \
 	t/conform/timeouts_hostile.c \
 	t/conform/timeouts_link.c \
 	t/conform/timeouts_traffic.c \
-	t/conform/world.c t/conform/world.h \
+	t/conform/fixture.c t/conform/fixture.h \
 	t/schedule/clock.c t/schedule/clock.h \
 	t/schedule/random.h \
 	t/schedule/resources.c t/schedule/resources.h \
@@ -122,7 +122,7 @@ check_PROGRAMS += t/conform/fifo
 t_conform_fifo_SOURCES = \
 	t/conform/fifo.c \
 	t/conform/hostile.c t/conform/hostile.h \
-	t/conform/world.c t/conform/world.h
+	t/conform/fixture.c t/conform/fixture.h
 t_conform_fifo_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
 t_conform_fifo_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_conform_fifo_LDADD = libevrdma.la $(RDMACM_LIBS) $(EVR_CONFORM_LIBS)

@@ -17,7 +17,7 @@ static void on_event(struct evrdma_dgram *dgram, enum evrdma_dgram_event event,
 {
 	struct member *m = arg;
 
-	ck_assert(!m->w->in_call && !m->closed);
+	ck_assert(!m->f->in_call && !m->closed);
 	ck_assert_int_eq(!error, event != EVRDMA_DGRAM_ERROR);
 	m->ready += event == EVRDMA_DGRAM_READY;
 	m->writable += event == EVRDMA_DGRAM_WRITABLE;
@@ -40,7 +40,7 @@ static void on_group_event(struct evrdma_mcast *group, enum evrdma_mcast_event e
 {
 	struct member *m = arg;
 
-	ck_assert(!m->w->in_call && !m->closed);
+	ck_assert(!m->f->in_call && !m->closed);
 	ck_assert_int_eq(!error, event != EVRDMA_MCAST_ERROR);
 	m->joined += event == EVRDMA_MCAST_JOINED;
 	m->group_errors += event == EVRDMA_MCAST_ERROR;
@@ -59,7 +59,7 @@ static void on_recv(struct evrdma_dgram *dgram, const struct evrdma_recv *recv, 
 	const uint8_t *data = recv->data;
 	size_t i;
 
-	ck_assert(!m->w->in_call && !m->closed);
+	ck_assert(!m->f->in_call && !m->closed);
 	ck_assert_int_eq(recv->err, 0);
 	m->received++;
 	m->len = recv->len;
@@ -76,7 +76,7 @@ static void on_sent(struct evrdma_dgram *dgram, struct evrdma_buf *buf,
 {
 	struct member *m = arg;
 
-	ck_assert(!m->w->in_call && !m->closed);
+	ck_assert(!m->f->in_call && !m->closed);
 	if (error)
 		m->sent_cancelled++;
 	else
@@ -91,19 +91,22 @@ static void make(struct member *m)
 
 	evrdma_dgram_options_init(&options);
 	options.send_depth = m->send_depth;
-	options.recv_pool = m->w->pool;
+	options.recv_pool = m->f->pool;
 	options.flags = m->flags;
 	options.port_space = m->port_space;
 	if (m->join_timeout_ms)
 		options.join_timeout_ms = m->join_timeout_ms;
-	m->dgram = evrdma_dgram_new(m->w->base, &options);
+	m->dgram = evrdma_dgram_new(m->f->base, &options);
 	ck_assert_ptr_nonnull(m->dgram);
 	evrdma_dgram_setcb(m->dgram, on_recv, on_event, m);
 }
 
-void member_init(struct member *m, struct world *w, unsigned flags)
+void member_init(struct member *m, struct fixture *f, unsigned flags)
 {
-	*m = (struct member){ .w = w, .ip = place.ip, .send_depth = 64, .flags = flags,
+	*m = (struct member){ .f = f,
+		.ip = testbed.ip,
+		.send_depth = 64,
+		.flags = flags,
 		.port_space = RDMA_PS_UDP };
 	make(m);
 }
@@ -112,10 +115,10 @@ void member_open(struct member *m)
 {
 	struct sockaddr_in src;
 
-	world_address(&src, m->ip, 0);
-	m->w->in_call = true;
+	fixture_address(&src, m->ip, 0);
+	m->f->in_call = true;
 	ck_assert_int_eq(evrdma_dgram_open(m->dgram, (struct sockaddr *)&src, NULL), 0);
-	m->w->in_call = false;
+	m->f->in_call = false;
 }
 
 void member_reopen(struct member *m)
@@ -128,9 +131,9 @@ void member_reopen(struct member *m)
 }
 
 void member_join(
-	struct member *m, struct world *w, unsigned flags, const char *group, unsigned join_flags)
+	struct member *m, struct fixture *f, unsigned flags, const char *group, unsigned join_flags)
 {
-	member_init(m, w, flags);
+	member_init(m, f, flags);
 	member_open(m);
 	member_run_until_ready(m);
 	member_join_too(m, group, join_flags);
@@ -140,9 +143,9 @@ void member_try_join(struct member *m, const struct sockaddr *group, unsigned jo
 {
 	struct evrdma_mcast *joining;
 
-	m->w->in_call = true;
+	m->f->in_call = true;
 	joining = evrdma_mcast_join(m->dgram, group, join_flags, on_group_event, m);
-	m->w->in_call = false;
+	m->f->in_call = false;
 	ck_assert_ptr_nonnull(joining);
 	m->groups++;
 	if (!m->group)
@@ -151,16 +154,16 @@ void member_try_join(struct member *m, const struct sockaddr *group, unsigned jo
 
 int member_send(struct member *m, size_t len, const uint32_t *imm)
 {
-	struct evrdma_buf *buf = evrdma_pool_get(m->w->pool);
+	struct evrdma_buf *buf = evrdma_pool_get(m->f->pool);
 	uint8_t *data = evrdma_buf_data(buf);
 	size_t i;
 	int ret;
 
 	for (i = 0; i < len; i++)
 		data[i] = byte_of(i);
-	m->w->in_call = true;
+	m->f->in_call = true;
 	ret = evrdma_dgram_send(m->dgram, m->group, buf, len, imm, on_sent, m);
-	m->w->in_call = false;
+	m->f->in_call = false;
 	evrdma_buf_unref(buf);
 	m->sends_taken += !ret;
 	return ret;
@@ -174,7 +177,7 @@ static struct {
 	unsigned wanted;
 } awaited;
 
-static bool awaited_is_reached(struct world *w)
+static bool awaited_is_reached(struct fixture *f)
 {
 	return *awaited.count >= awaited.wanted;
 }
@@ -183,7 +186,7 @@ static void run_until(struct member *m, const unsigned *count, unsigned wanted)
 {
 	awaited.count = count;
 	awaited.wanted = wanted;
-	world_run_until(m->w, awaited_is_reached, TIMEOUT_MS);
+	fixture_run_until(m->f, awaited_is_reached, TIMEOUT_MS);
 	ck_assert_uint_eq(*count, wanted);
 }
 
@@ -191,7 +194,7 @@ void member_join_too(struct member *m, const char *group, unsigned join_flags)
 {
 	struct sockaddr_in sin;
 
-	world_address(&sin, group, 0);
+	fixture_address(&sin, group, 0);
 	member_try_join(m, (struct sockaddr *)&sin, join_flags);
 	member_run_until_joined(m);
 }

@@ -2,14 +2,14 @@
 #ifndef EVR_CONFORM_MEMBER_H
 #define EVR_CONFORM_MEMBER_H
 
-#include "conform/world.h"
+#include "conform/fixture.h"
 
 #define GROUP_A "239.7.7.1"
 #define GROUP_B "239.7.8.2"
 
 struct member {
-	struct world *w;
-	const char *ip; /* place.ip */
+	struct fixture *f;
+	const char *ip; /* testbed.ip */
 	uint32_t send_depth;
 	unsigned flags;
 	int port_space;
@@ -30,13 +30,13 @@ struct member {
 };
 
 /* Makes the endpoint; flags are EVRDMA_DGRAM_OPT_*. */
-void member_init(struct member *m, struct world *w, unsigned flags);
+void member_init(struct member *m, struct fixture *f, unsigned flags);
 /* Makes it anew, with what was changed since, and opens it. */
 void member_reopen(struct member *m);
 void member_open(struct member *m);
 /* All at once, until it is a member of the group. */
-void member_join(
-	struct member *m, struct world *w, unsigned flags, const char *group, unsigned join_flags);
+void member_join(struct member *m, struct fixture *f, unsigned flags, const char *group,
+	unsigned join_flags);
 /* One more group on an endpoint that is ready. */
 void member_join_too(struct member *m, const char *group, unsigned join_flags);
 void member_try_join(struct member *m, const struct sockaddr *group, unsigned join_flags);

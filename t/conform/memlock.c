@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "conform/world.h"
+#include "conform/fixture.h"
 
 enum {
 	LIMIT = 512 * 1024,
@@ -20,8 +20,8 @@ enum {
 };
 
 static struct evrdma_buf *held[2 * PAIRS];
-static struct side *sides[2 * PAIRS];
-static unsigned num_sides, num_held, told, received;
+static struct endpoint *endpoints[2 * PAIRS];
+static unsigned num_endpoints, num_held, told, received;
 
 /* Before a device is open, which the kernel lets nobody use who has other rights by then. */
 static void lock_little(void)
@@ -42,101 +42,101 @@ static void on_starved(struct evrdma_pool *pool, int err, void *arg)
 	told++;
 }
 
-static void hold_the_first(struct side *side, const struct evrdma_recv *recv)
+static void hold_the_first(struct endpoint *endpoint, const struct evrdma_recv *recv)
 {
 	ck_assert_int_eq(recv->err, 0);
 	received++;
-	if (side->received == 1)
+	if (endpoint->received == 1)
 		held[num_held++] = evrdma_buf_ref(recv->buf);
 }
 
 static void stay_open(
-	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
 {
 	if (event == EVRDMA_CONN_CONNECTED)
-		sides[num_sides++] = side;
-	ck_assert_msg(event != EVRDMA_CONN_ERROR, "%s", side->world->last_error);
+		endpoints[num_endpoints++] = endpoint;
+	ck_assert_msg(event != EVRDMA_CONN_ERROR, "%s", endpoint->fixture->last_error);
 }
 
-static struct evrdma_pool *small_pool(struct world *w, size_t size)
+static struct evrdma_pool *small_pool(struct fixture *f, size_t size)
 {
 	struct evrdma_pool_options options;
 
 	evrdma_pool_options_init(&options);
 	options.slab_bytes = SLAB;
-	return evrdma_pool_new_with_options(w->base, size, &options);
+	return evrdma_pool_new_with_options(f->base, size, &options);
 }
 
 /* What is received has a page each, and all that is sent has one. */
-static struct world *small_world(void)
+static struct fixture *small_fixture(void)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	w->pool = small_pool(w, LEN);
-	w->on_recv = hold_the_first;
-	w->on_event = stay_open;
-	w->options.recv_pool = small_pool(w, SLAB);
-	evrdma_pool_set_starved_cb(w->options.recv_pool, on_starved, NULL);
-	w->options.recv_depth = RECEIVES;
-	w->options.send_depth = 1;
-	return w;
+	f->pool = small_pool(f, LEN);
+	f->on_recv = hold_the_first;
+	f->on_event = stay_open;
+	f->options.recv_pool = small_pool(f, SLAB);
+	evrdma_pool_set_starved_cb(f->options.recv_pool, on_starved, NULL);
+	f->options.recv_depth = RECEIVES;
+	f->options.send_depth = 1;
+	return f;
 }
 
-static bool all_are_up(struct world *w)
+static bool all_are_up(struct fixture *f)
 {
-	return num_sides == 2 * PAIRS;
+	return num_endpoints == 2 * PAIRS;
 }
 
-static bool one_more_came_to_each(struct world *w)
+static bool one_more_came_to_each(struct fixture *f)
 {
 	return received == 2 * PAIRS;
 }
 
-static void pass_one_each(struct world *w)
+static void pass_one_each(struct fixture *f)
 {
 	unsigned i;
 
 	received = 0;
-	for (i = 0; i < num_sides; i++) {
+	for (i = 0; i < num_endpoints; i++) {
 		const unsigned came = received;
 
-		side_send(sides[i], 1, LEN);
+		endpoint_send(endpoints[i], 1, LEN);
 		while (received == came)
-			event_base_loop(w->loop, EVLOOP_ONCE);
+			event_base_loop(f->loop, EVLOOP_ONCE);
 	}
-	world_run_until(w, one_more_came_to_each, PATIENCE_MS);
+	fixture_run_until(f, one_more_came_to_each, PATIENCE_MS);
 }
 
-static void let_all_go(struct world *w)
+static void let_all_go(struct fixture *f)
 {
 	unsigned i;
 
 	while (num_held)
 		evrdma_buf_unref(held[--num_held]);
-	w->on_event = NULL;
-	for (i = 0; i < num_sides; i++)
-		if (sides[i]->is_client)
-			evrdma_conn_close(sides[i]->conn);
-	world_run_until(w, world_none_live, PATIENCE_MS);
+	f->on_event = NULL;
+	for (i = 0; i < num_endpoints; i++)
+		if (endpoints[i]->is_client)
+			evrdma_conn_close(endpoints[i]->conn);
+	fixture_run_until(f, fixture_none_live, PATIENCE_MS);
 }
 
 START_TEST(twenty_connections_go_on_with_what_may_be_locked)
 {
-	struct world *w;
+	struct fixture *f;
 	int i;
 
 	lock_little();
-	w = small_world();
-	world_listen(w);
+	f = small_fixture();
+	fixture_listen(f);
 	for (i = 0; i < PAIRS; i++)
-		world_connect(w);
-	world_run_until(w, all_are_up, PATIENCE_MS);
+		fixture_connect(f);
+	fixture_run_until(f, all_are_up, PATIENCE_MS);
 	for (i = 0; i < MESSAGES; i++)
-		pass_one_each(w);
+		pass_one_each(f);
 	ck_assert_uint_eq(num_held, 2 * PAIRS);
 	ck_assert_uint_gt(told, 0);
-	let_all_go(w);
-	world_free(w);
+	let_all_go(f);
+	fixture_free(f);
 }
 END_TEST
 
@@ -144,7 +144,7 @@ TCase *memlock_case(void)
 {
 	TCase *tc = tcase_create("memlock");
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, twenty_connections_go_on_with_what_may_be_locked);
 	return tc;

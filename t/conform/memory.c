@@ -1,6 +1,6 @@
 /* Memory that loops in several threads serve, registered once for all of them. */
 #include "conform/suite.h"
-#include "conform/world.h"
+#include "conform/fixture.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -128,17 +128,17 @@ static void start_server(struct cache *cache, struct server *server)
 
 static struct server *ending;
 
-static bool has_ended(struct world *w)
+static bool has_ended(struct fixture *f)
 {
 	return !sem_trywait(&ending->ended);
 }
 
 /* The readers hear of it meanwhile. */
-static void end_server(struct world *w, struct server *server)
+static void end_server(struct fixture *f, struct server *server)
 {
 	ck_assert_int_eq(evrdma_base_run_in_loop(server->base, end, NULL), 0);
 	ending = server;
-	world_run_until(w, has_ended, PATIENCE_MS);
+	fixture_run_until(f, has_ended, PATIENCE_MS);
 	event_base_free(server->loop);
 }
 
@@ -159,9 +159,9 @@ static void open_cache(struct cache *cache)
 		start_server(cache, &cache->servers[i]);
 }
 
-static void hand_over(struct world *w, struct evrdma_request *request)
+static void hand_over(struct fixture *f, struct evrdma_request *request)
 {
-	struct cache *cache = w->tag;
+	struct cache *cache = f->tag;
 	struct server *server = &cache->servers[cache->next++ % LOOPS];
 
 	ck_assert_int_eq(evrdma_request_move(request, server->base, serve, server), 0);
@@ -181,39 +181,40 @@ static void on_read(struct evrdma_conn *conn, const struct evrdma_error *error, 
 static void read_all(struct cache *cache, struct reader *reader)
 {
 	struct evrdma_seg seg = { .buf = reader->into, .len = MEMORY };
-	struct evrdma_work work = { .op = EVRDMA_OP_READ, .segs = &seg, .seg_count = 1,
-		.remote = reader->remote };
+	struct evrdma_work work = {
+		.op = EVRDMA_OP_READ, .segs = &seg, .seg_count = 1, .remote = reader->remote
+	};
 
 	ck_assert_int_eq(evrdma_conn_submit(reader->conn, &work, on_read, cache), 0);
 	cache->asked++;
 }
 
-static void on_told(struct side *side, const struct evrdma_recv *recv)
+static void on_told(struct endpoint *endpoint, const struct evrdma_recv *recv)
 {
-	struct reader *reader = side->tag;
+	struct reader *reader = endpoint->tag;
 
 	if (recv->err)
 		return;
 	ck_assert_uint_eq(recv->len, EVRDMA_REMOTE_PACKED_BYTES);
 	evrdma_remote_unpack(&reader->remote, recv->data);
 	reader->told = true;
-	read_all(side->world->tag, reader);
+	read_all(endpoint->fixture->tag, reader);
 }
 
-static void connect_reader(struct world *w, struct reader *reader)
+static void connect_reader(struct fixture *f, struct reader *reader)
 {
-	struct side *side = world_connect(w);
+	struct endpoint *endpoint = fixture_connect(f);
 
-	side->tag = reader;
-	reader->conn = side->conn;
+	endpoint->tag = reader;
+	reader->conn = endpoint->conn;
 	reader->memory = calloc(1, MEMORY);
 	reader->into = evrdma_buf_new_reference(reader->memory, MEMORY, 0, NULL, NULL);
 	ck_assert_ptr_nonnull(reader->into);
 }
 
-static bool all_read(struct world *w)
+static bool all_read(struct fixture *f)
 {
-	struct cache *cache = w->tag;
+	struct cache *cache = f->tag;
 
 	return cache->done == LOOPS;
 }
@@ -231,14 +232,14 @@ static void check_readers(struct cache *cache)
 	}
 }
 
-static void close_readers(struct world *w)
+static void close_readers(struct fixture *f)
 {
-	struct cache *cache = w->tag;
+	struct cache *cache = f->tag;
 	unsigned i;
 
 	for (i = 0; i < LOOPS; i++)
 		evrdma_conn_close(cache->readers[i].conn);
-	world_run_until(w, world_none_live, PATIENCE_MS);
+	fixture_run_until(f, fixture_none_live, PATIENCE_MS);
 	for (i = 0; i < LOOPS; i++) {
 		evrdma_buf_unref(cache->readers[i].into);
 		free(cache->readers[i].memory);
@@ -260,62 +261,62 @@ static void free_cache(struct cache *cache)
 }
 
 static void keep_open(
-	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
 {
 }
 
 /* Four readers, each of another loop. */
-static void serve_readers(struct world *w, struct cache *cache)
+static void serve_readers(struct fixture *f, struct cache *cache)
 {
 	unsigned i;
 
-	w->tag = cache;
-	w->on_request = hand_over;
-	w->on_recv = on_told;
-	w->on_event = keep_open;
-	if (!w->listener)
-		world_listen(w);
+	f->tag = cache;
+	f->on_request = hand_over;
+	f->on_recv = on_told;
+	f->on_event = keep_open;
+	if (!f->listener)
+		fixture_listen(f);
 	for (i = 0; i < LOOPS; i++)
-		connect_reader(w, &cache->readers[i]);
-	world_run_until(w, all_read, PATIENCE_MS);
+		connect_reader(f, &cache->readers[i]);
+	fixture_run_until(f, all_read, PATIENCE_MS);
 	check_readers(cache);
 }
 
 /* Of the process, but for those of the readers' base. */
-static int registered_by_servers(struct world *w)
+static int registered_by_servers(struct fixture *f)
 {
 	struct evrdma_base_stats stats;
-	int counts[PLACE_COUNTS];
+	int counts[TESTBED_COUNTS];
 
-	place.count(counts);
-	evrdma_base_get_stats(w->base, &stats);
-	return counts[MRS] - w->counts_before[MRS] - (int)stats.registrations_now;
+	testbed.count(counts);
+	evrdma_base_get_stats(f->base, &stats);
+	return counts[MRS] - f->counts_before[MRS] - (int)stats.registrations_now;
 }
 
 /* Which server goes first changes nothing, nor does what goes before the servers do. */
 START_TEST(four_threads_serve_memory_that_is_registered_once)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct cache cache;
 	unsigned i;
 
 	open_cache(&cache);
-	serve_readers(w, &cache);
-	ck_assert_int_eq(registered_by_servers(w), 1);
+	serve_readers(f, &cache);
+	ck_assert_int_eq(registered_by_servers(f), 1);
 	if (_i % 2)
 		evrdma_domain_free(cache.domain);
 	for (i = 0; i < LOOPS; i++) {
-		ck_assert_int_eq(registered_by_servers(w), 1);
-		end_server(w, &cache.servers[(i + _i / 2) % LOOPS]);
+		ck_assert_int_eq(registered_by_servers(f), 1);
+		end_server(f, &cache.servers[(i + _i / 2) % LOOPS]);
 	}
-	ck_assert_int_eq(registered_by_servers(w), 0);
+	ck_assert_int_eq(registered_by_servers(f), 0);
 	ck_assert_uint_eq(cache.cleaned, 0);
 	evrdma_buf_unref(cache.buf);
 	if (!(_i % 2))
 		evrdma_domain_free(cache.domain);
-	close_readers(w);
+	close_readers(f);
 	free_cache(&cache);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -341,49 +342,49 @@ static void add_many(struct cache *cache)
 /* Whoever is first registers, whoever is last ends that, on whichever thread. */
 START_TEST(threads_begin_and_end_with_the_same_memory_at_once)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct cache cache;
 	unsigned i;
 
 	open_cache(&cache);
 	add_many(&cache);
-	serve_readers(w, &cache);
+	serve_readers(f, &cache);
 	ck_assert_uint_eq(cache.cleaned_many, MANY);
-	ck_assert_int_eq(registered_by_servers(w), 1);
+	ck_assert_int_eq(registered_by_servers(f), 1);
 	for (i = 0; i < LOOPS; i++)
-		end_server(w, &cache.servers[i]);
+		end_server(f, &cache.servers[i]);
 	evrdma_domain_free(cache.domain);
 	evrdma_buf_unref(cache.buf);
-	close_readers(w);
+	close_readers(f);
 	free_cache(&cache);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 /* It is registered nowhere, while all the loops are there. */
 START_TEST(memory_that_is_given_up_is_registered_nowhere)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct cache cache;
 	unsigned i;
 
 	open_cache(&cache);
-	serve_readers(w, &cache);
+	serve_readers(f, &cache);
 	evrdma_buf_unref(cache.buf);
 	ck_assert_uint_eq(cache.cleaned, 1);
-	ck_assert_int_eq(registered_by_servers(w), 0);
+	ck_assert_int_eq(registered_by_servers(f), 0);
 	evrdma_domain_free(cache.domain);
 	for (i = 0; i < LOOPS; i++)
-		end_server(w, &cache.servers[i]);
-	close_readers(w);
+		end_server(f, &cache.servers[i]);
+	close_readers(f);
 	free_cache(&cache);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
-static bool device_is_removed(struct world *w)
+static bool device_is_removed(struct fixture *f)
 {
-	return place.device_is_removed();
+	return testbed.device_is_removed();
 }
 
 static void ignore(struct evrdma_listener *listener, enum evrdma_listener_event event,
@@ -394,34 +395,34 @@ static void ignore(struct evrdma_listener *listener, enum evrdma_listener_event 
 /* The last loop to go lets the device go, and none of them has to be the one that registered. */
 START_TEST(shared_memory_does_not_keep_a_device_and_is_there_when_it_comes_back)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct cache cache;
 	unsigned i;
 
 	open_cache(&cache);
-	serve_readers(w, &cache);
-	evrdma_listener_set_event_cb(w->listener, ignore);
-	place.remove_device();
-	evrdma_listener_close(w->listener);
-	w->listener = NULL;
-	close_readers(w);
-	if (place.own_core)
-		world_run_until(w, device_is_removed, PATIENCE_MS);
-	if (place.own_core)
-		place.add_device();
+	serve_readers(f, &cache);
+	evrdma_listener_set_event_cb(f->listener, ignore);
+	testbed.remove_device();
+	evrdma_listener_close(f->listener);
+	f->listener = NULL;
+	close_readers(f);
+	if (testbed.own_core)
+		fixture_run_until(f, device_is_removed, PATIENCE_MS);
+	if (testbed.own_core)
+		testbed.add_device();
 	cache.done = 0;
 	memset(cache.readers, 0, sizeof(cache.readers));
-	if (place.own_core) {
-		serve_readers(w, &cache);
-		ck_assert_int_eq(registered_by_servers(w), 1);
-		close_readers(w);
+	if (testbed.own_core) {
+		serve_readers(f, &cache);
+		ck_assert_int_eq(registered_by_servers(f), 1);
+		close_readers(f);
 	}
 	for (i = 0; i < LOOPS; i++)
-		end_server(w, &cache.servers[i]);
+		end_server(f, &cache.servers[i]);
 	evrdma_domain_free(cache.domain);
 	evrdma_buf_unref(cache.buf);
 	free_cache(&cache);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -438,32 +439,32 @@ static void expect_refused(struct evrdma_conn *conn, struct evrdma_buf *buf)
 START_TEST(shared_memory_is_of_its_own_domain_only)
 {
 	static char memory[64];
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct evrdma_domain *one = evrdma_domain_new_shared();
 	struct evrdma_domain *other = evrdma_domain_new_shared();
-	struct evrdma_domain *of_base = evrdma_domain_new(w->base);
+	struct evrdma_domain *of_base = evrdma_domain_new(f->base);
 	struct evrdma_buf *buf = evrdma_buf_new_shared(
 		one, memory, sizeof(memory), EVRDMA_BUF_OPT_REMOTE_READ, NULL, NULL);
 	unsigned i;
 
 	for (i = 0; i < 3; i++) {
-		w->options.domain = i == 0 ? NULL : i == 1 ? other : of_base;
-		w->client = w->server = NULL;
-		world_connect_pair(w);
-		expect_refused(w->client->conn, buf);
+		f->options.domain = i == 0 ? NULL : i == 1 ? other : of_base;
+		f->client = f->server = NULL;
+		fixture_connect_pair(f);
+		expect_refused(f->client->conn, buf);
 	}
 	evrdma_buf_unref(buf);
 	evrdma_domain_free(one);
 	evrdma_domain_free(other);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(shared_memory_wants_a_shared_domain)
 {
 	static char memory[64];
-	struct world *w = world_new();
-	struct evrdma_domain *of_base = evrdma_domain_new(w->base);
+	struct fixture *f = fixture_new();
+	struct evrdma_domain *of_base = evrdma_domain_new(f->base);
 	struct evrdma_domain *shared = evrdma_domain_new_shared();
 
 	ck_assert(!evrdma_buf_new_shared(NULL, memory, 64, 0, NULL, NULL) && errno == EINVAL);
@@ -472,7 +473,7 @@ START_TEST(shared_memory_wants_a_shared_domain)
 	ck_assert(!evrdma_buf_new_shared(shared, memory, 0, 0, NULL, NULL) && errno == EINVAL);
 	ck_assert(!evrdma_buf_new_shared(shared, memory, 64, 8, NULL, NULL) && errno == EINVAL);
 	evrdma_domain_free(shared);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -480,7 +481,7 @@ TCase *memory_case(void)
 {
 	TCase *tc = tcase_create("memory");
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, four_threads_serve_memory_that_is_registered_once, 0, 2 * LOOPS);
 	tcase_add_test(tc, threads_begin_and_end_with_the_same_memory_at_once);

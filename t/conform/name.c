@@ -1,7 +1,7 @@
 /* Connecting by name, through the caller's evdns_base. */
 #define _GNU_SOURCE /* memfd_create */
 #include "conform/suite.h"
-#include "conform/world.h"
+#include "conform/fixture.h"
 
 #include <errno.h>
 #include <event2/dns.h>
@@ -34,26 +34,25 @@ static void on_question(struct evdns_server_request *request, void *arg)
 		evdns_server_request_drop(request);
 }
 
-static void start_server(struct world *w, struct names *names)
+static void start_server(struct fixture *f, struct names *names)
 {
 	struct sockaddr_in sin;
 	socklen_t len = sizeof(sin);
 
-	world_address(&sin, "127.0.0.1", 0);
+	fixture_address(&sin, "127.0.0.1", 0);
 	names->fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	ck_assert_int_eq(bind(names->fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
 	ck_assert_int_eq(getsockname(names->fd, (struct sockaddr *)&sin, &len), 0);
-	names->server =
-		evdns_add_server_port_with_base(w->loop, names->fd, 0, on_question, names);
+	names->server = evdns_add_server_port_with_base(f->loop, names->fd, 0, on_question, names);
 	ck_assert_int_eq(
 		evdns_base_nameserver_sockaddr_add(names->dns, (struct sockaddr *)&sin, len, 0), 0);
 }
 
-static void start_names(struct world *w, struct names *names)
+static void start_names(struct fixture *f, struct names *names)
 {
-	names->dns = evdns_base_new(w->loop, 0);
+	names->dns = evdns_base_new(f->loop, 0);
 	ck_assert_ptr_nonnull(names->dns);
-	w->tag = names;
+	f->tag = names;
 }
 
 static void end_names(struct names *names)
@@ -81,36 +80,36 @@ static void know_host(struct names *names, const char *name, const char *const *
 }
 
 static void on_event(
-	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
 {
-	struct names *names = side->world->tag;
+	struct names *names = endpoint->fixture->tag;
 
 	if (event == EVRDMA_CONN_ERROR)
 		names->eai = error->eai;
 }
 
-static struct side *connect_by_name(struct world *w, int family, const char *name)
+static struct endpoint *connect_by_name(struct fixture *f, int family, const char *name)
 {
-	struct side *side = world_side_new(w, true);
-	struct names *names = w->tag;
-	uint16_t port = w->listener ? evrdma_listener_get_port(w->listener) : 9;
+	struct endpoint *endpoint = fixture_endpoint_new(f, true);
+	struct names *names = f->tag;
+	uint16_t port = f->listener ? evrdma_listener_get_port(f->listener) : 9;
 
-	w->on_event = on_event;
-	w->in_call = true;
+	f->on_event = on_event;
+	f->in_call = true;
 	ck_assert_int_eq(
-		evrdma_conn_connect_hostname(side->conn, names->dns, family, name, port), 0);
-	w->in_call = false;
-	return side;
+		evrdma_conn_connect_hostname(endpoint->conn, names->dns, family, name, port), 0);
+	f->in_call = false;
+	return endpoint;
 }
 
-static bool client_is_up(struct world *w)
+static bool client_is_up(struct fixture *f)
 {
-	return w->client->connected;
+	return f->client->connected;
 }
 
-static bool was_asked(struct world *w)
+static bool was_asked(struct fixture *f)
 {
-	return ((struct names *)w->tag)->asked;
+	return ((struct names *)f->tag)->asked;
 }
 
 /* --- names that are found ------------------------------------------------------------------- */
@@ -118,67 +117,67 @@ static bool was_asked(struct world *w)
 START_TEST(a_name_that_is_an_address_asks_nobody)
 {
 	struct names names = { 0 };
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	start_names(w, &names);
-	start_server(w, &names);
-	world_listen(w);
-	connect_by_name(w, AF_UNSPEC, place.ip);
-	world_run_until(w, client_is_up, 20000);
+	start_names(f, &names);
+	start_server(f, &names);
+	fixture_listen(f);
+	connect_by_name(f, AF_UNSPEC, testbed.ip);
+	fixture_run_until(f, client_is_up, 20000);
 	ck_assert_uint_eq(names.asked, 0);
 	end_names(&names);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_name_in_the_hosts_file_connects)
 {
-	const char *const ips[] = { place.ip, NULL };
+	const char *const ips[] = { testbed.ip, NULL };
 	struct names names = { 0 };
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	start_names(w, &names);
+	start_names(f, &names);
 	know_host(&names, "somewhere", ips);
-	world_listen(w);
-	connect_by_name(w, AF_INET, "somewhere");
-	world_run_until(w, client_is_up, 20000);
+	fixture_listen(f);
+	connect_by_name(f, AF_INET, "somewhere");
+	fixture_run_until(f, client_is_up, 20000);
 	end_names(&names);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(the_addresses_of_a_name_are_tried_in_turn)
 {
-	const char *const ips[] = { "127.0.0.1", "192.0.2.77", place.ip, NULL };
+	const char *const ips[] = { "127.0.0.1", "192.0.2.77", testbed.ip, NULL };
 	struct names names = { 0 };
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	start_names(w, &names);
+	start_names(f, &names);
 	know_host(&names, "somewhere", ips);
-	world_listen(w);
-	connect_by_name(w, AF_INET, "somewhere");
-	world_run_until(w, client_is_up, 20000);
-	ck_assert_uint_eq(w->established, 1 + (w->server && w->server->connected));
+	fixture_listen(f);
+	connect_by_name(f, AF_INET, "somewhere");
+	fixture_run_until(f, client_is_up, 20000);
+	ck_assert_uint_eq(f->established, 1 + (f->server && f->server->connected));
 	end_names(&names);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(the_error_of_the_last_address_is_told_once)
 {
-	const char *const ips[] = { "127.0.0.1", place.ip, NULL };
+	const char *const ips[] = { "127.0.0.1", testbed.ip, NULL };
 	struct names names = { 0 };
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	start_names(w, &names);
+	start_names(f, &names);
 	know_host(&names, "somewhere", ips);
-	connect_by_name(w, AF_UNSPEC, "somewhere");
-	world_run_until(w, world_client_is_down, 20000);
-	ck_assert_int_eq(w->client->error, ECONNREFUSED);
-	ck_assert_int_eq(w->client->step, EVRDMA_STEP_CONNECT);
+	connect_by_name(f, AF_UNSPEC, "somewhere");
+	fixture_run_until(f, fixture_client_is_down, 20000);
+	ck_assert_int_eq(f->client->error, ECONNREFUSED);
+	ck_assert_int_eq(f->client->step, EVRDMA_STEP_CONNECT);
 	ck_assert_int_eq(names.eai, 0);
 	end_names(&names);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -187,65 +186,65 @@ END_TEST
 START_TEST(an_unknown_name_is_an_error)
 {
 	struct names names = { .answers = true };
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	start_names(w, &names);
-	start_server(w, &names);
-	connect_by_name(w, AF_INET, "nowhere.invalid");
-	world_run_until(w, world_client_is_down, 20000);
+	start_names(f, &names);
+	start_server(f, &names);
+	connect_by_name(f, AF_INET, "nowhere.invalid");
+	fixture_run_until(f, fixture_client_is_down, 20000);
 	ck_assert_uint_gt(names.asked, 0);
-	ck_assert_int_eq(w->client->error, EHOSTUNREACH);
+	ck_assert_int_eq(f->client->error, EHOSTUNREACH);
 	ck_assert_int_eq(names.eai, EVUTIL_EAI_NONAME);
 	end_names(&names);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(the_deadline_covers_the_name)
 {
 	struct names names = { 0 };
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	start_names(w, &names);
-	start_server(w, &names);
-	w->options.connect_timeout_ms = 50;
-	connect_by_name(w, AF_INET, "nowhere.invalid");
-	world_run_until(w, world_client_is_down, 20000);
-	ck_assert_int_eq(w->client->error, ETIMEDOUT);
-	ck_assert_int_eq(w->client->step, EVRDMA_STEP_NAME);
+	start_names(f, &names);
+	start_server(f, &names);
+	f->options.connect_timeout_ms = 50;
+	connect_by_name(f, AF_INET, "nowhere.invalid");
+	fixture_run_until(f, fixture_client_is_down, 20000);
+	ck_assert_int_eq(f->client->error, ETIMEDOUT);
+	ck_assert_int_eq(f->client->step, EVRDMA_STEP_NAME);
 	end_names(&names);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(close_cancels_a_lookup_before_and_after_it_was_sent)
 {
 	struct names names = { 0 };
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	start_names(w, &names);
-	start_server(w, &names);
-	connect_by_name(w, AF_UNSPEC, "nowhere.invalid");
+	start_names(f, &names);
+	start_server(f, &names);
+	connect_by_name(f, AF_UNSPEC, "nowhere.invalid");
 	if (_i)
-		world_run_until(w, was_asked, 20000);
-	evrdma_conn_close(w->client->conn);
-	world_run_until(w, world_none_live, 20000);
-	ck_assert_uint_eq(w->closed, 1);
+		fixture_run_until(f, was_asked, 20000);
+	evrdma_conn_close(f->client->conn);
+	fixture_run_until(f, fixture_none_live, 20000);
+	ck_assert_uint_eq(f->closed, 1);
 	end_names(&names);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(close_cancels_a_lookup_that_was_answered_at_once)
 {
 	struct names names = { 0 };
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	start_names(w, &names);
-	evrdma_conn_close(connect_by_name(w, AF_UNSPEC, place.ip)->conn);
-	world_run_until(w, world_none_live, 20000);
+	start_names(f, &names);
+	evrdma_conn_close(connect_by_name(f, AF_UNSPEC, testbed.ip)->conn);
+	fixture_run_until(f, fixture_none_live, 20000);
 	end_names(&names);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -253,7 +252,7 @@ TCase *name_case(void)
 {
 	TCase *tc = tcase_create("name");
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, a_name_that_is_an_address_asks_nobody);
 	tcase_add_test(tc, a_name_in_the_hosts_file_connects);

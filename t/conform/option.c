@@ -1,6 +1,6 @@
 /* Option structs from older and newer programs, values out of range, and the text of errors. */
 #include "conform/suite.h"
-#include "conform/world.h"
+#include "conform/fixture.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -20,14 +20,13 @@ struct newer {
 	uint64_t more[4];
 };
 
-static void no_request(
-	struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
+static void no_request(struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
 {
 }
 
-static int try_base(struct world *w, const struct evrdma_base_options *options)
+static int try_base(struct fixture *f, const struct evrdma_base_options *options)
 {
-	struct evrdma_base *base = evrdma_base_new(w->loop, options);
+	struct evrdma_base *base = evrdma_base_new(f->loop, options);
 
 	if (!base)
 		return errno;
@@ -35,73 +34,73 @@ static int try_base(struct world *w, const struct evrdma_base_options *options)
 	return 0;
 }
 
-static int try_conn(struct world *w, const struct evrdma_conn_options *options)
+static int try_conn(struct fixture *f, const struct evrdma_conn_options *options)
 {
-	return evrdma_conn_new(w->base, options) ? 0 : errno;
+	return evrdma_conn_new(f->base, options) ? 0 : errno;
 }
 
-static int try_dgram(struct world *w, const struct evrdma_dgram_options *options)
+static int try_dgram(struct fixture *f, const struct evrdma_dgram_options *options)
 {
-	return evrdma_dgram_new(w->base, options) ? 0 : errno;
+	return evrdma_dgram_new(f->base, options) ? 0 : errno;
 }
 
-static int try_listener(struct world *w, const struct evrdma_listener_options *options)
+static int try_listener(struct fixture *f, const struct evrdma_listener_options *options)
 {
 	struct sockaddr_in sin;
 
-	world_address(&sin, place.ip, 0);
-	return evrdma_listener_new(w->base, (struct sockaddr *)&sin, options, no_request, NULL)
-		? 0
-		: errno;
+	fixture_address(&sin, testbed.ip, 0);
+	return evrdma_listener_new(f->base, (struct sockaddr *)&sin, options, no_request, NULL)
+		       ? 0
+		       : errno;
 }
 
-static int try_pool(struct world *w, const struct evrdma_pool_options *options)
+static int try_pool(struct fixture *f, const struct evrdma_pool_options *options)
 {
-	return evrdma_pool_new_with_options(w->base, 64, options) ? 0 : errno;
+	return evrdma_pool_new_with_options(f->base, 64, options) ? 0 : errno;
 }
 
 START_TEST(options_of_a_newer_program_are_taken_when_the_rest_is_zero)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct newer o;
 
 	evrdma_base_options_init_sized(&o.base, sizeof(o));
-	ck_assert_int_eq(try_base(w, &o.base), 0);
+	ck_assert_int_eq(try_base(f, &o.base), 0);
 	evrdma_conn_options_init_sized(&o.conn, sizeof(o));
-	ck_assert_int_eq(try_conn(w, &o.conn), 0);
+	ck_assert_int_eq(try_conn(f, &o.conn), 0);
 	evrdma_dgram_options_init_sized(&o.dgram, sizeof(o));
 	o.dgram.recv_depth = 0;
-	ck_assert_int_eq(try_dgram(w, &o.dgram), 0);
+	ck_assert_int_eq(try_dgram(f, &o.dgram), 0);
 	evrdma_listener_options_init_sized(&o.listener, sizeof(o));
-	ck_assert_int_eq(try_listener(w, &o.listener), 0);
+	ck_assert_int_eq(try_listener(f, &o.listener), 0);
 	evrdma_pool_options_init_sized(&o.pool, sizeof(o));
-	ck_assert_int_eq(try_pool(w, &o.pool), 0);
-	world_free(w);
+	ck_assert_int_eq(try_pool(f, &o.pool), 0);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(options_that_this_library_does_not_know_are_refused)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct newer o;
 
 	evrdma_base_options_init_sized(&o.base, sizeof(o));
 	o.more[3] = 1;
-	ck_assert_int_eq(try_base(w, &o.base), EINVAL);
+	ck_assert_int_eq(try_base(f, &o.base), EINVAL);
 	evrdma_conn_options_init_sized(&o.conn, sizeof(o));
 	o.more[3] = 1;
-	ck_assert_int_eq(try_conn(w, &o.conn), EINVAL);
+	ck_assert_int_eq(try_conn(f, &o.conn), EINVAL);
 	evrdma_dgram_options_init_sized(&o.dgram, sizeof(o));
 	o.dgram.recv_depth = 0;
 	o.more[3] = 1;
-	ck_assert_int_eq(try_dgram(w, &o.dgram), EINVAL);
+	ck_assert_int_eq(try_dgram(f, &o.dgram), EINVAL);
 	evrdma_listener_options_init_sized(&o.listener, sizeof(o));
 	o.more[3] = 1;
-	ck_assert_int_eq(try_listener(w, &o.listener), EINVAL);
+	ck_assert_int_eq(try_listener(f, &o.listener), EINVAL);
 	evrdma_pool_options_init_sized(&o.pool, sizeof(o));
 	o.more[3] = 1;
-	ck_assert_int_eq(try_pool(w, &o.pool), EINVAL);
-	world_free(w);
+	ck_assert_int_eq(try_pool(f, &o.pool), EINVAL);
+	fixture_free(f);
 }
 END_TEST
 
@@ -120,14 +119,14 @@ END_TEST
 /* The last field of the defaults would be refused if it were read. */
 START_TEST(options_of_an_older_program_get_the_defaults_for_the_rest)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct evrdma_conn_options o;
 
 	evrdma_conn_options_init_sized(&o, offsetof(struct evrdma_conn_options, tos));
 	o.tos = 4711;
 	o.private_data_len = 4711;
-	ck_assert_int_eq(try_conn(w, &o), 0);
-	world_free(w);
+	ck_assert_int_eq(try_conn(f, &o), 0);
+	fixture_free(f);
 }
 END_TEST
 
@@ -136,126 +135,125 @@ START_TEST(options_that_were_never_initialised_are_refused)
 {
 	static const size_t sizes[] = { 0, sizeof(size_t) - 1, sizeof(struct evrdma_conn_options),
 		sizeof(struct evrdma_conn_options) + 8, 4711, SIZE_MAX / 255, SIZE_MAX };
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct evrdma_conn_options *o = malloc(sizeof(*o));
 	size_t i;
 
 	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		evrdma_conn_options_init(o);
 		o->size = sizes[i];
-		ck_assert_msg(
-			try_conn(w, o) == EINVAL, "a size of %zu was taken", sizes[i]);
+		ck_assert_msg(try_conn(f, o) == EINVAL, "a size of %zu was taken", sizes[i]);
 	}
 	free(o);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
-#define REFUSED_CONN(w, field, value)                                                              \
+#define REFUSED_CONN(f, field, value)                                                              \
 	do {                                                                                       \
 		struct evrdma_conn_options o;                                                      \
 		evrdma_conn_options_init(&o);                                                      \
 		o.field = (value);                                                                 \
-		ck_assert_msg(try_conn((w), &o) == EINVAL, #field " = " #value " was taken");      \
+		ck_assert_msg(try_conn((f), &o) == EINVAL, #field " = " #value " was taken");      \
 	} while (0)
 
 START_TEST(values_out_of_range_for_a_connection_are_refused)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	REFUSED_CONN(w, connect_timeout_ms, 0);
-	REFUSED_CONN(w, connect_timeout_ms, -1);
-	REFUSED_CONN(w, attempt_timeout_ms, -1);
-	REFUSED_CONN(w, drain_timeout_ms, 0);
-	REFUSED_CONN(w, send_depth, 0);
-	REFUSED_CONN(w, send_depth, 65537);
-	REFUSED_CONN(w, recv_depth, 65537);
-	REFUSED_CONN(w, low_water, 65);
-	REFUSED_CONN(w, port_space, RDMA_PS_UDP);
-	REFUSED_CONN(w, tos, 256);
-	REFUSED_CONN(w, ack_timeout, 32);
-	REFUSED_CONN(w, retry_count, 8);
-	REFUSED_CONN(w, rnr_retry_count, 8);
-	REFUSED_CONN(w, min_rnr_timer_us, 0);
-	REFUSED_CONN(w, min_rnr_timer_us, -2);
-	REFUSED_CONN(w, min_rnr_timer_us, 655361);
-	REFUSED_CONN(w, private_data_len, 1);
-	REFUSED_CONN(w, private_data_len, 256);
-	world_free(w);
+	REFUSED_CONN(f, connect_timeout_ms, 0);
+	REFUSED_CONN(f, connect_timeout_ms, -1);
+	REFUSED_CONN(f, attempt_timeout_ms, -1);
+	REFUSED_CONN(f, drain_timeout_ms, 0);
+	REFUSED_CONN(f, send_depth, 0);
+	REFUSED_CONN(f, send_depth, 65537);
+	REFUSED_CONN(f, recv_depth, 65537);
+	REFUSED_CONN(f, low_water, 65);
+	REFUSED_CONN(f, port_space, RDMA_PS_UDP);
+	REFUSED_CONN(f, tos, 256);
+	REFUSED_CONN(f, ack_timeout, 32);
+	REFUSED_CONN(f, retry_count, 8);
+	REFUSED_CONN(f, rnr_retry_count, 8);
+	REFUSED_CONN(f, min_rnr_timer_us, 0);
+	REFUSED_CONN(f, min_rnr_timer_us, -2);
+	REFUSED_CONN(f, min_rnr_timer_us, 655361);
+	REFUSED_CONN(f, private_data_len, 1);
+	REFUSED_CONN(f, private_data_len, 256);
+	fixture_free(f);
 }
 END_TEST
 
-#define REFUSED_BASE(w, field, value)                                                              \
+#define REFUSED_BASE(f, field, value)                                                              \
 	do {                                                                                       \
 		struct evrdma_base_options o;                                                      \
 		evrdma_base_options_init(&o);                                                      \
 		o.field = (value);                                                                 \
-		ck_assert_msg(try_base((w), &o) == EINVAL, #field " = " #value " was taken");      \
+		ck_assert_msg(try_base((f), &o) == EINVAL, #field " = " #value " was taken");      \
 	} while (0)
 
 START_TEST(values_out_of_range_for_a_base_are_refused)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	REFUSED_BASE(w, cq_budget, 0);
-	REFUSED_BASE(w, cq_budget, 0x80000000u);
-	REFUSED_BASE(w, device_idle_ms, 0x80000000u);
-	REFUSED_BASE(w, device_poll_ms, 0x80000000u);
-	REFUSED_BASE(w, data_priority, -2);
-	REFUSED_BASE(w, data_priority, 1);
-	REFUSED_BASE(w, cm_priority, -2);
-	REFUSED_BASE(w, cm_priority, 1);
-	REFUSED_BASE(w, flags, 0x2);
-	world_free(w);
+	REFUSED_BASE(f, cq_budget, 0);
+	REFUSED_BASE(f, cq_budget, 0x80000000u);
+	REFUSED_BASE(f, device_idle_ms, 0x80000000u);
+	REFUSED_BASE(f, device_poll_ms, 0x80000000u);
+	REFUSED_BASE(f, data_priority, -2);
+	REFUSED_BASE(f, data_priority, 1);
+	REFUSED_BASE(f, cm_priority, -2);
+	REFUSED_BASE(f, cm_priority, 1);
+	REFUSED_BASE(f, flags, 0x2);
+	fixture_free(f);
 }
 END_TEST
 
-#define REFUSED_LISTENER(w, field, value)                                                          \
+#define REFUSED_LISTENER(f, field, value)                                                          \
 	do {                                                                                       \
 		struct evrdma_listener_options o;                                                  \
 		evrdma_listener_options_init(&o);                                                  \
 		o.field = (value);                                                                 \
-		ck_assert_msg(try_listener((w), &o) == EINVAL, #field " = " #value " was taken");  \
+		ck_assert_msg(try_listener((f), &o) == EINVAL, #field " = " #value " was taken");  \
 	} while (0)
 
 START_TEST(values_out_of_range_for_a_listener_are_refused)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	REFUSED_LISTENER(w, backlog, -1);
-	REFUSED_LISTENER(w, port_space, 0);
-	REFUSED_LISTENER(w, ack_timeout, 32);
-	REFUSED_LISTENER(w, ack_timeout, -2);
-	REFUSED_LISTENER(w, request_timeout_ms, -1);
-	world_free(w);
+	REFUSED_LISTENER(f, backlog, -1);
+	REFUSED_LISTENER(f, port_space, 0);
+	REFUSED_LISTENER(f, ack_timeout, 32);
+	REFUSED_LISTENER(f, ack_timeout, -2);
+	REFUSED_LISTENER(f, request_timeout_ms, -1);
+	fixture_free(f);
 }
 END_TEST
 
-#define REFUSED_DGRAM(w, field, value)                                                             \
+#define REFUSED_DGRAM(f, field, value)                                                             \
 	do {                                                                                       \
 		struct evrdma_dgram_options o;                                                     \
 		evrdma_dgram_options_init(&o);                                                     \
-		o.recv_pool = (w)->pool;                                                           \
+		o.recv_pool = (f)->pool;                                                           \
 		o.field = (value);                                                                 \
-		ck_assert_msg(try_dgram((w), &o) == EINVAL, #field " = " #value " was taken");     \
+		ck_assert_msg(try_dgram((f), &o) == EINVAL, #field " = " #value " was taken");     \
 	} while (0)
 
 START_TEST(values_out_of_range_for_an_endpoint_are_refused)
 {
-	struct world *w = world_new();
-	struct evrdma_pool *tiny = evrdma_pool_new(w->base, EVRDMA_DGRAM_HEADER_BYTES - 1, 0);
+	struct fixture *f = fixture_new();
+	struct evrdma_pool *tiny = evrdma_pool_new(f->base, EVRDMA_DGRAM_HEADER_BYTES - 1, 0);
 
-	REFUSED_DGRAM(w, resolve_timeout_ms, 0);
-	REFUSED_DGRAM(w, drain_timeout_ms, -1);
-	REFUSED_DGRAM(w, send_depth, 0);
-	REFUSED_DGRAM(w, recv_depth, 0);
-	REFUSED_DGRAM(w, recv_pool, NULL);
-	REFUSED_DGRAM(w, recv_pool, tiny);
-	REFUSED_DGRAM(w, low_water, 65);
-	REFUSED_DGRAM(w, port_space, RDMA_PS_TCP);
-	REFUSED_DGRAM(w, flags, 0x2);
-	REFUSED_DGRAM(w, flags, 0x80000000u);
-	world_free(w);
+	REFUSED_DGRAM(f, resolve_timeout_ms, 0);
+	REFUSED_DGRAM(f, drain_timeout_ms, -1);
+	REFUSED_DGRAM(f, send_depth, 0);
+	REFUSED_DGRAM(f, recv_depth, 0);
+	REFUSED_DGRAM(f, recv_pool, NULL);
+	REFUSED_DGRAM(f, recv_pool, tiny);
+	REFUSED_DGRAM(f, low_water, 65);
+	REFUSED_DGRAM(f, port_space, RDMA_PS_TCP);
+	REFUSED_DGRAM(f, flags, 0x2);
+	REFUSED_DGRAM(f, flags, 0x80000000u);
+	fixture_free(f);
 }
 END_TEST
 
@@ -263,18 +261,24 @@ END_TEST
 
 START_TEST(an_errors_text_says_what_was_done_and_why_it_failed)
 {
-	struct evrdma_error error = { .err = ECONNREFUSED, .step = EVRDMA_STEP_CONNECT,
-		.cm_event = RDMA_CM_EVENT_REJECTED, .cm_status = 8 };
+	struct evrdma_error error = { .err = ECONNREFUSED,
+		.step = EVRDMA_STEP_CONNECT,
+		.cm_event = RDMA_CM_EVENT_REJECTED,
+		.cm_status = 8 };
 	char text[EVRDMA_ERROR_TEXT_MAX];
 
 	ck_assert_str_eq(evrdma_error_text(&error, text, sizeof(text)),
 		"connecting: Connection refused (RDMA_CM_EVENT_REJECTED, status 8)");
-	error = (struct evrdma_error){ .err = ETIMEDOUT, .step = EVRDMA_STEP_TRANSFER,
-		.cm_event = -1, .wc_status = IBV_WC_RETRY_EXC_ERR };
+	error = (struct evrdma_error){ .err = ETIMEDOUT,
+		.step = EVRDMA_STEP_TRANSFER,
+		.cm_event = -1,
+		.wc_status = IBV_WC_RETRY_EXC_ERR };
 	ck_assert_ptr_nonnull(strstr(evrdma_error_text(&error, text, sizeof(text)),
 		ibv_wc_status_str(IBV_WC_RETRY_EXC_ERR)));
-	error = (struct evrdma_error){ .err = EHOSTUNREACH, .step = EVRDMA_STEP_NAME,
-		.cm_event = -1, .eai = EVUTIL_EAI_NONAME };
+	error = (struct evrdma_error){ .err = EHOSTUNREACH,
+		.step = EVRDMA_STEP_NAME,
+		.cm_event = -1,
+		.eai = EVUTIL_EAI_NONAME };
 	ck_assert_ptr_nonnull(strstr(evrdma_error_text(&error, text, sizeof(text)),
 		evutil_gai_strerror(EVUTIL_EAI_NONAME)));
 }
@@ -307,8 +311,9 @@ END_TEST
 
 START_TEST(an_errors_text_is_cut_to_fit)
 {
-	struct evrdma_error error = { .err = ECONNREFUSED, .step = EVRDMA_STEP_CONNECT,
-		.cm_event = RDMA_CM_EVENT_REJECTED };
+	struct evrdma_error error = {
+		.err = ECONNREFUSED, .step = EVRDMA_STEP_CONNECT, .cm_event = RDMA_CM_EVENT_REJECTED
+	};
 	char whole[EVRDMA_ERROR_TEXT_MAX], text[EVRDMA_ERROR_TEXT_MAX];
 	size_t size;
 
@@ -341,7 +346,7 @@ TCase *option_case(void)
 {
 	TCase *tc = tcase_create("option");
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, options_of_a_newer_program_are_taken_when_the_rest_is_zero);
 	tcase_add_test(tc, options_that_this_library_does_not_know_are_refused);

@@ -1,6 +1,6 @@
 /* Datagrams to one peer: a service that is found, a sender who is answered. */
 #include "conform/suite.h"
-#include "conform/world.h"
+#include "conform/fixture.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,7 +13,7 @@ enum { MANY = 40, BUFS = 16 };
 
 /* An endpoint, what it heard, and its peer if it has one. */
 struct end {
-	struct world *world;
+	struct fixture *fixture;
 	struct evrdma_dgram *dgram;
 	bool ready, closed;
 	int error;
@@ -35,9 +35,9 @@ struct service {
 	bool answers, refuses, keeps_senders;
 };
 
-static struct service *service_of(struct world *w)
+static struct service *service_of(struct fixture *f)
 {
-	return w->tag;
+	return f->tag;
 }
 
 static void on_sent(struct evrdma_dgram *dgram, struct evrdma_buf *buf,
@@ -51,7 +51,7 @@ static void on_sent(struct evrdma_dgram *dgram, struct evrdma_buf *buf,
 
 static struct evrdma_buf *text_buf(struct end *end, const char *text)
 {
-	struct evrdma_buf *buf = evrdma_pool_get(end->world->pool);
+	struct evrdma_buf *buf = evrdma_pool_get(end->fixture->pool);
 
 	ck_assert_ptr_nonnull(buf);
 	strcpy(evrdma_buf_data(buf), text);
@@ -63,7 +63,7 @@ static void on_peer(struct evrdma_peer *peer, enum evrdma_peer_event event,
 {
 	struct end *end = arg;
 
-	ck_assert(!end->world->in_call && !end->peer_closed);
+	ck_assert(!end->fixture->in_call && !end->peer_closed);
 	switch (event) {
 	case EVRDMA_PEER_READY:
 		ck_assert(!end->peer_ready);
@@ -82,7 +82,7 @@ static void on_peer(struct evrdma_peer *peer, enum evrdma_peer_event event,
 
 static void answer(struct end *end, const struct evrdma_recv *recv)
 {
-	struct service *service = service_of(end->world);
+	struct service *service = service_of(end->fixture);
 	struct evrdma_buf *buf = text_buf(end, "and back");
 	uint32_t imm = recv->imm + 1;
 
@@ -100,7 +100,7 @@ static void answer(struct end *end, const struct evrdma_recv *recv)
 static void on_recv(struct evrdma_dgram *dgram, const struct evrdma_recv *recv, void *arg)
 {
 	struct end *end = arg;
-	struct service *service = service_of(end->world);
+	struct service *service = service_of(end->fixture);
 
 	ck_assert_int_eq(recv->err, 0);
 	end->received++;
@@ -122,20 +122,20 @@ static void on_dgram(struct evrdma_dgram *dgram, enum evrdma_dgram_event event,
 		end->error = error->err;
 }
 
-static void open_end(struct world *w, struct end *end, const char *ip)
+static void open_end(struct fixture *f, struct end *end, const char *ip)
 {
 	struct evrdma_dgram_options options;
 	struct sockaddr_in sin;
 
 	evrdma_dgram_options_init(&options);
-	options.recv_pool = w->pool;
+	options.recv_pool = f->pool;
 	options.recv_depth = BUFS;
 	options.send_queue = MANY;
-	end->world = w;
-	end->dgram = evrdma_dgram_new(w->base, &options);
+	end->fixture = f;
+	end->dgram = evrdma_dgram_new(f->base, &options);
 	ck_assert_ptr_nonnull(end->dgram);
 	evrdma_dgram_setcb(end->dgram, on_recv, on_dgram, end);
-	world_address(&sin, ip, 0);
+	fixture_address(&sin, ip, 0);
 	ck_assert_int_eq(evrdma_dgram_open(end->dgram, (struct sockaddr *)&sin, NULL), 0);
 }
 
@@ -154,64 +154,64 @@ static void on_request(struct evrdma_listener *listener, struct evrdma_request *
 		ck_assert_int_eq(evrdma_dgram_accept(service->server.dgram, request, "yes", 4), 0);
 }
 
-static bool both_ready(struct world *w)
+static bool both_ready(struct fixture *f)
 {
-	return service_of(w)->client.ready && service_of(w)->server.ready;
+	return service_of(f)->client.ready && service_of(f)->server.ready;
 }
 
-static void service_listen(struct world *w)
+static void service_listen(struct fixture *f)
 {
-	struct service *service = service_of(w);
+	struct service *service = service_of(f);
 	struct evrdma_listener_options options;
 	struct sockaddr_in sin;
 
 	evrdma_listener_options_init(&options);
 	options.port_space = RDMA_PS_UDP;
-	world_address(&sin, place.ip, 0);
+	fixture_address(&sin, testbed.ip, 0);
 	service->listener = evrdma_listener_new(
-		w->base, (struct sockaddr *)&sin, &options, on_request, service);
+		f->base, (struct sockaddr *)&sin, &options, on_request, service);
 	ck_assert_msg(service->listener, "listen: %s", strerror(errno));
 }
 
-static struct world *service_start(struct service *service)
+static struct fixture *service_start(struct service *service)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
 	*service = (struct service){ 0 };
-	w->tag = service;
-	open_end(w, &service->client, place.ip);
-	open_end(w, &service->server, place.ip);
-	world_run_until(w, both_ready, 10000);
-	service_listen(w);
-	return w;
+	f->tag = service;
+	open_end(f, &service->client, testbed.ip);
+	open_end(f, &service->server, testbed.ip);
+	fixture_run_until(f, both_ready, 10000);
+	service_listen(f);
+	return f;
 }
 
-static void find_service(struct world *w, uint16_t port)
+static void find_service(struct fixture *f, uint16_t port)
 {
-	struct service *service = service_of(w);
+	struct service *service = service_of(f);
 	struct evrdma_peer_options options;
 	struct sockaddr_in sin;
 
 	evrdma_peer_options_init(&options);
 	options.private_data = "hello";
 	options.private_data_len = 6;
-	world_address(&sin, place.ip, port);
-	w->in_call = true;
+	fixture_address(&sin, testbed.ip, port);
+	f->in_call = true;
 	service->client.peer = evrdma_peer_new(service->client.dgram, (struct sockaddr *)&sin,
 		&options, on_peer, &service->client);
-	w->in_call = false;
+	f->in_call = false;
 	ck_assert_ptr_nonnull(service->client.peer);
 }
 
-static bool peer_is_known(struct world *w)
+static bool peer_is_known(struct fixture *f)
 {
-	return service_of(w)->client.peer_ready || service_of(w)->client.peer_error;
+	return service_of(f)->client.peer_ready || service_of(f)->client.peer_error;
 }
 
-static void find_listener(struct world *w)
+static void find_listener(struct fixture *f)
 {
-	find_service(w, evrdma_listener_get_port(service_of(w)->listener));
-	world_run_until(w, peer_is_known, 20000);
+	find_service(f, evrdma_listener_get_port(service_of(f)->listener));
+	fixture_run_until(f, peer_is_known, 20000);
 }
 
 static void send_hello(struct end *end, uint32_t imm)
@@ -223,14 +223,14 @@ static void send_hello(struct end *end, uint32_t imm)
 	evrdma_buf_unref(buf);
 }
 
-static bool client_received(struct world *w)
+static bool client_received(struct fixture *f)
 {
-	return service_of(w)->client.received;
+	return service_of(f)->client.received;
 }
 
-static bool server_received(struct world *w)
+static bool server_received(struct fixture *f)
 {
-	return service_of(w)->server.received;
+	return service_of(f)->server.received;
 }
 
 static void check_sender(const struct end *end)
@@ -239,7 +239,7 @@ static void check_sender(const struct end *end)
 	char text[INET_ADDRSTRLEN];
 
 	ck_assert_int_eq(sin->sin_family, AF_INET);
-	ck_assert_str_eq(inet_ntop(AF_INET, &sin->sin_addr, text, sizeof(text)), place.ip);
+	ck_assert_str_eq(inet_ntop(AF_INET, &sin->sin_addr, text, sizeof(text)), testbed.ip);
 }
 
 /* --- a service ------------------------------------------------------------------------------ */
@@ -247,57 +247,57 @@ static void check_sender(const struct end *end)
 START_TEST(a_service_is_found_and_answers)
 {
 	struct service service;
-	struct world *w = service_start(&service);
+	struct fixture *f = service_start(&service);
 	size_t len;
 
 	service.answers = true;
-	find_listener(w);
+	find_listener(f);
 	ck_assert_int_eq(service.client.peer_error, 0);
 	ck_assert_str_eq(evrdma_peer_get_private_data(service.client.peer, &len), "yes");
 	ck_assert_uint_eq(evrdma_peer_get_qp_num(service.client.peer),
 		evrdma_dgram_get_qp_num(service.server.dgram));
 	send_hello(&service.client, 41);
-	world_run_until(w, client_received, 10000);
+	fixture_run_until(f, client_received, 10000);
 	ck_assert_str_eq(service.server.text, "there");
 	ck_assert_uint_eq(service.server.imm, 41);
 	ck_assert_str_eq(service.client.text, "and back");
 	ck_assert_uint_eq(service.client.imm, 42);
 	check_sender(&service.server);
 	check_sender(&service.client);
-	world_free(w);
+	fixture_free(f);
 	ck_assert(service.client.peer_closed && service.client.closed);
 }
 END_TEST
 
-static bool many_sent(struct world *w)
+static bool many_sent(struct fixture *f)
 {
-	struct service *service = service_of(w);
+	struct service *service = service_of(f);
 
 	return service->client.sent == MANY && service->server.received;
 }
 
-static bool sender_is_ready(struct world *w)
+static bool sender_is_ready(struct fixture *f)
 {
-	return service_of(w)->server.peer_ready;
+	return service_of(f)->server.peer_ready;
 }
 
 START_TEST(a_sender_becomes_a_peer_that_is_ready)
 {
 	struct service service;
-	struct world *w = service_start(&service);
+	struct fixture *f = service_start(&service);
 	unsigned i;
 
 	service.answers = service.keeps_senders = true;
-	find_listener(w);
+	find_listener(f);
 	for (i = 0; i < MANY; i++)
 		send_hello(&service.client, i);
-	world_run_until(w, many_sent, 10000);
+	fixture_run_until(f, many_sent, 10000);
 	ck_assert_uint_eq(service.client.cancelled, 0);
-	world_run_until(w, sender_is_ready, 10000);
+	fixture_run_until(f, sender_is_ready, 10000);
 	send_hello(&service.server, 7);
-	world_run_until(w, client_received, 10000);
+	fixture_run_until(f, client_received, 10000);
 	ck_assert_str_eq(service.client.text, "there");
-	world_free(w);
+	fixture_free(f);
 	ck_assert(service.server.peer_closed);
 }
 END_TEST
@@ -305,43 +305,43 @@ END_TEST
 START_TEST(a_service_that_says_no_is_an_error)
 {
 	struct service service;
-	struct world *w = service_start(&service);
+	struct fixture *f = service_start(&service);
 
 	service.refuses = true;
-	find_listener(w);
+	find_listener(f);
 	ck_assert_int_eq(service.client.peer_error, ECONNREFUSED);
 	ck_assert_int_eq(service.client.peer_step, EVRDMA_STEP_CONNECT);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_service_that_is_not_there_is_an_error)
 {
 	struct service service;
-	struct world *w = service_start(&service);
+	struct fixture *f = service_start(&service);
 
-	find_service(w, 9);
-	world_run_until(w, peer_is_known, 20000);
+	find_service(f, 9);
+	fixture_run_until(f, peer_is_known, 20000);
 	ck_assert(service.client.peer_error);
 	ck_assert_int_eq(service.client.peer_step, EVRDMA_STEP_CONNECT);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 /* --- the end -------------------------------------------------------------------------------- */
 
-static bool peer_is_closed(struct world *w)
+static bool peer_is_closed(struct fixture *f)
 {
-	return service_of(w)->client.peer_closed;
+	return service_of(f)->client.peer_closed;
 }
 
 START_TEST(a_peer_is_closed_with_sends_in_flight_and_found_again)
 {
 	struct service service;
-	struct world *w = service_start(&service);
+	struct fixture *f = service_start(&service);
 	struct evrdma_buf *buf;
 
-	find_listener(w);
+	find_listener(f);
 	send_hello(&service.client, 1);
 	buf = text_buf(&service.client, "late");
 	evrdma_peer_close(service.client.peer);
@@ -350,44 +350,44 @@ START_TEST(a_peer_is_closed_with_sends_in_flight_and_found_again)
 				 NULL, NULL, NULL),
 		-ENOTCONN);
 	evrdma_buf_unref(buf);
-	world_run_until(w, peer_is_closed, 10000);
-	world_run_until(w, server_received, 10000);
+	fixture_run_until(f, peer_is_closed, 10000);
+	fixture_run_until(f, server_received, 10000);
 	service.client.peer_closed = service.client.peer_ready = false;
-	find_listener(w);
+	find_listener(f);
 	ck_assert(service.client.peer_ready);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_peer_is_closed_while_it_is_looked_for)
 {
 	struct service service;
-	struct world *w = service_start(&service);
+	struct fixture *f = service_start(&service);
 
-	find_service(w, evrdma_listener_get_port(service.listener));
+	find_service(f, evrdma_listener_get_port(service.listener));
 	evrdma_peer_close(service.client.peer);
-	world_run_until(w, peer_is_closed, 10000);
+	fixture_run_until(f, peer_is_closed, 10000);
 	ck_assert(!service.client.peer_ready && !service.client.peer_error);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
-static bool client_is_closed(struct world *w)
+static bool client_is_closed(struct fixture *f)
 {
-	return service_of(w)->client.closed;
+	return service_of(f)->client.closed;
 }
 
 START_TEST(an_endpoint_closes_its_peers_before_itself)
 {
 	struct service service;
-	struct world *w = service_start(&service);
+	struct fixture *f = service_start(&service);
 
-	find_listener(w);
+	find_listener(f);
 	evrdma_dgram_close(service.client.dgram);
-	world_run_until(w, client_is_closed, 10000);
+	fixture_run_until(f, client_is_closed, 10000);
 	ck_assert(service.client.peer_closed);
 	ck_assert_int_eq(service.client.peer_error, 0);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -397,7 +397,7 @@ static void try_wrong_requests(
 	struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
 {
 	struct service *service = arg;
-	struct evrdma_conn *conn = world_side_new(service->client.world, false)->conn;
+	struct evrdma_conn *conn = fixture_endpoint_new(service->client.fixture, false)->conn;
 	char data[137] = { 0 };
 
 	service->pending = request;
@@ -410,36 +410,36 @@ static void try_wrong_requests(
 START_TEST(a_request_that_does_not_fit_is_refused_and_stays)
 {
 	struct service service;
-	struct world *w = service_start(&service);
+	struct fixture *f = service_start(&service);
 	struct evrdma_listener_options options;
 	struct sockaddr_in sin;
 	struct evrdma_listener *listener;
 
 	evrdma_listener_options_init(&options);
 	options.port_space = RDMA_PS_UDP;
-	world_address(&sin, place.ip, 0);
+	fixture_address(&sin, testbed.ip, 0);
 	listener = evrdma_listener_new(
-		w->base, (struct sockaddr *)&sin, &options, try_wrong_requests, &service);
+		f->base, (struct sockaddr *)&sin, &options, try_wrong_requests, &service);
 	ck_assert_ptr_nonnull(listener);
-	find_service(w, evrdma_listener_get_port(listener));
-	world_run_until(w, peer_is_known, 20000);
+	find_service(f, evrdma_listener_get_port(listener));
+	fixture_run_until(f, peer_is_known, 20000);
 	ck_assert(service.client.peer_ready);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_peer_wants_an_endpoint_and_an_address)
 {
 	struct service service;
-	struct world *w = service_start(&service);
-	struct evrdma_dgram *fresh = evrdma_dgram_new(w->base, NULL);
+	struct fixture *f = service_start(&service);
+	struct evrdma_dgram *fresh = evrdma_dgram_new(f->base, NULL);
 	const struct evrdma_recv nothing = { 0 };
 	struct evrdma_peer_options options;
 	struct sockaddr_in sin;
 	struct sockaddr *addr = (struct sockaddr *)&sin;
 	struct sockaddr_storage sender;
 
-	world_address(&sin, place.ip, 9);
+	fixture_address(&sin, testbed.ip, 9);
 	ck_assert(!evrdma_peer_new(fresh, addr, NULL, NULL, NULL) && errno == ENOTCONN);
 	ck_assert(
 		!evrdma_peer_new(service.client.dgram, NULL, NULL, NULL, NULL) && errno == EINVAL);
@@ -460,7 +460,7 @@ START_TEST(a_peer_wants_an_endpoint_and_an_address)
 	ck_assert(!evrdma_peer_new(service.client.dgram, addr, NULL, NULL, NULL) &&
 		  errno == EAFNOSUPPORT);
 	evrdma_peer_close(NULL);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -485,7 +485,7 @@ static int sender_family(struct evrdma_dgram *dgram, const uint8_t *header)
 START_TEST(the_sender_of_a_datagram_over_IPv4_is_found_behind_junk)
 {
 	struct service service;
-	struct world *w = service_start(&service);
+	struct fixture *f = service_start(&service);
 	uint8_t header[HEADER];
 	unsigned junk;
 
@@ -494,14 +494,14 @@ START_TEST(the_sender_of_a_datagram_over_IPv4_is_found_behind_junk)
 		memcpy(header + IPV4_AT, ipv4, sizeof(ipv4));
 		ck_assert_int_eq(sender_family(service.client.dgram, header), AF_INET);
 	}
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(what_is_no_header_has_no_sender)
 {
 	struct service service;
-	struct world *w = service_start(&service);
+	struct fixture *f = service_start(&service);
 	uint8_t header[HEADER] = { 0 };
 
 	ck_assert_int_eq(sender_family(service.client.dgram, header), -ENODATA);
@@ -511,7 +511,7 @@ START_TEST(what_is_no_header_has_no_sender)
 	header[0] = 0x60;
 	header[IPV4_AT] = 0x45;
 	ck_assert_int_eq(sender_family(service.client.dgram, header), AF_INET6);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -519,10 +519,10 @@ TCase *peer_case(void)
 {
 	TCase *tc = tcase_create("peer");
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
 	/* iWARP has no datagrams. */
-	if (!place_has(PLACE_DATAGRAMS))
+	if (!testbed_has(TESTBED_DATAGRAMS))
 		return tc;
 	tcase_add_test(tc, a_service_is_found_and_answers);
 	tcase_add_test(tc, a_sender_becomes_a_peer_that_is_ready);

@@ -1,6 +1,6 @@
 /* How a pool takes its memory, and how it gives it back. */
 #include "conform/suite.h"
-#include "conform/world.h"
+#include "conform/fixture.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 enum { SLAB = 4096, BUF = 1024, PER_SLAB = SLAB / BUF };
 
-static struct evrdma_pool *small_slabs(struct world *w, size_t min_bufs)
+static struct evrdma_pool *small_slabs(struct fixture *f, size_t min_bufs)
 {
 	struct evrdma_pool_options options;
 	struct evrdma_pool *pool;
@@ -17,7 +17,7 @@ static struct evrdma_pool *small_slabs(struct world *w, size_t min_bufs)
 	evrdma_pool_options_init(&options);
 	options.slab_bytes = SLAB;
 	options.min_bufs = min_bufs;
-	pool = evrdma_pool_new_with_options(w->base, BUF, &options);
+	pool = evrdma_pool_new_with_options(f->base, BUF, &options);
 	ck_assert_ptr_nonnull(pool);
 	return pool;
 }
@@ -32,20 +32,20 @@ static struct evrdma_pool_stats stats_of(const struct evrdma_pool *pool)
 
 START_TEST(a_pool_has_the_memory_of_its_first_buffers_from_the_start)
 {
-	struct world *w = world_new();
-	struct evrdma_pool *lazy = small_slabs(w, 0), *eager = small_slabs(w, PER_SLAB + 1);
+	struct fixture *f = fixture_new();
+	struct evrdma_pool *lazy = small_slabs(f, 0), *eager = small_slabs(f, PER_SLAB + 1);
 
 	ck_assert_uint_eq(stats_of(lazy).slabs, 0);
 	ck_assert_uint_eq(stats_of(eager).slabs, 2);
 	ck_assert_uint_eq(stats_of(eager).bufs, 2 * PER_SLAB);
 	ck_assert_uint_eq(stats_of(eager).bufs_out, 0);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(buffers_are_aligned_as_asked)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct evrdma_pool_options options;
 	struct evrdma_pool *pool;
 	int i;
@@ -53,47 +53,47 @@ START_TEST(buffers_are_aligned_as_asked)
 	evrdma_pool_options_init(&options);
 	options.alignment = 4096;
 	options.max_bufs = 3;
-	pool = evrdma_pool_new_with_options(w->base, 10, &options);
+	pool = evrdma_pool_new_with_options(f->base, 10, &options);
 	for (i = 0; i < 3; i++) {
 		struct evrdma_buf *buf = evrdma_pool_get(pool);
 
 		ck_assert_uint_eq((uintptr_t)evrdma_buf_data(buf) % 4096, 0);
 		evrdma_buf_unref(buf);
 	}
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(huge_pages_are_used_where_they_are)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct evrdma_pool_options options;
 	struct evrdma_pool *pool, *only;
 	struct evrdma_buf *buf;
 
 	evrdma_pool_options_init(&options);
 	options.flags = EVRDMA_POOL_OPT_HUGE_PAGES;
-	pool = evrdma_pool_new_with_options(w->base, BUF, &options);
+	pool = evrdma_pool_new_with_options(f->base, BUF, &options);
 	buf = evrdma_pool_get(pool);
 	ck_assert_ptr_nonnull(buf);
 	memset(evrdma_buf_data(buf), 1, BUF);
 	evrdma_buf_unref(buf);
 	options.flags = EVRDMA_POOL_OPT_HUGE_PAGES_ONLY;
 	options.min_bufs = 1;
-	only = evrdma_pool_new_with_options(w->base, BUF, &options);
+	only = evrdma_pool_new_with_options(f->base, BUF, &options);
 	if (!only)
 		ck_assert_int_eq(errno, ENOMEM);
 	else
 		ck_assert_uint_eq(stats_of(only).slabs_huge, 1);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_trimmed_pool_gives_back_the_slabs_that_are_free)
 {
 	struct evrdma_buf *bufs[3 * PER_SLAB];
-	struct world *w = world_new();
-	struct evrdma_pool *pool = small_slabs(w, 0);
+	struct fixture *f = fixture_new();
+	struct evrdma_pool *pool = small_slabs(f, 0);
 	unsigned i;
 
 	for (i = 0; i < 3 * PER_SLAB; i++)
@@ -112,35 +112,35 @@ START_TEST(a_trimmed_pool_gives_back_the_slabs_that_are_free)
 	}
 	for (i = 0; i < 2 * PER_SLAB; i++)
 		evrdma_buf_unref(bufs[i]);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_trimmed_pool_keeps_what_it_was_made_with)
 {
-	struct world *w = world_new();
-	struct evrdma_pool *pool = small_slabs(w, PER_SLAB);
+	struct fixture *f = fixture_new();
+	struct evrdma_pool *pool = small_slabs(f, PER_SLAB);
 
 	ck_assert_uint_eq(evrdma_pool_trim(pool), 0);
 	ck_assert_uint_eq(stats_of(pool).bufs, PER_SLAB);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_pointer_of_the_users_stays_on_a_buffer_until_it_is_given_back)
 {
-	struct world *w = world_new();
-	struct evrdma_pool *pool = small_slabs(w, PER_SLAB);
+	struct fixture *f = fixture_new();
+	struct evrdma_pool *pool = small_slabs(f, PER_SLAB);
 	struct evrdma_buf *buf = evrdma_pool_get(pool), *same;
-	struct evrdma_buf *reference = evrdma_buf_new_reference(w, sizeof(*w), 0, NULL, NULL);
+	struct evrdma_buf *reference = evrdma_buf_new_reference(f, sizeof(*f), 0, NULL, NULL);
 
 	ck_assert_ptr_null(evrdma_buf_get_user(buf));
 	ck_assert_ptr_null(evrdma_buf_get_user(reference));
-	evrdma_buf_set_user(buf, w);
+	evrdma_buf_set_user(buf, f);
 	evrdma_buf_set_user(reference, pool);
 	evrdma_buf_ref(buf);
 	evrdma_buf_unref(buf);
-	ck_assert_ptr_eq(evrdma_buf_get_user(buf), w);
+	ck_assert_ptr_eq(evrdma_buf_get_user(buf), f);
 	ck_assert_ptr_eq(evrdma_buf_get_user(reference), pool);
 	evrdma_buf_unref(buf);
 	same = evrdma_pool_get(pool);
@@ -148,7 +148,7 @@ START_TEST(a_pointer_of_the_users_stays_on_a_buffer_until_it_is_given_back)
 	ck_assert_ptr_null(evrdma_buf_get_user(same));
 	evrdma_buf_unref(same);
 	evrdma_buf_unref(reference);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -172,30 +172,30 @@ static void count_told(enum evrdma_log_level level, const char *text, void *arg)
 	told->written += level == EVRDMA_LOG_ERROR && strstr(text, "written to after");
 }
 
-static void keep_it(struct side *side, const struct evrdma_recv *recv)
+static void keep_it(struct endpoint *endpoint, const struct evrdma_recv *recv)
 {
-	side->world->tag = evrdma_buf_ref(recv->buf);
+	endpoint->fixture->tag = evrdma_buf_ref(recv->buf);
 }
 
-static bool something_kept(struct world *w)
+static bool something_kept(struct fixture *f)
 {
-	return w->tag;
+	return f->tag;
 }
 
 START_TEST(a_base_that_closes_tells_the_log_whose_buffers_are_still_held)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct told told = { 0 };
-	struct evrdma_buf *taken = evrdma_pool_get(w->pool), *received;
+	struct evrdma_buf *taken = evrdma_pool_get(f->pool), *received;
 
 	evrdma_buf_set_user(taken, &told);
-	w->on_recv = keep_it;
-	world_connect_pair(w);
-	side_send(w->client, 1, 16);
-	world_run_until(w, something_kept, 20000);
-	received = w->tag;
+	f->on_recv = keep_it;
+	fixture_connect_pair(f);
+	endpoint_send(f->client, 1, 16);
+	fixture_run_until(f, something_kept, 20000);
+	received = f->tag;
 	evrdma_set_log_cb(count_told, &told);
-	world_free(w);
+	fixture_free(f);
 	evrdma_set_log_cb(NULL, NULL);
 	ck_assert_uint_eq(told.held, 2);
 	ck_assert_uint_eq(told.held_each, 2);
@@ -211,20 +211,20 @@ END_TEST
 
 START_TEST(a_buffer_that_was_given_back_is_out_of_bounds)
 {
-	struct world *w = world_new();
-	struct evrdma_buf *buf = evrdma_pool_get(w->pool);
+	struct fixture *f = fixture_new();
+	struct evrdma_buf *buf = evrdma_pool_get(f->pool);
 	void *data = evrdma_buf_data(buf);
 
 	ck_assert(!__asan_region_is_poisoned(data, evrdma_buf_size(buf)));
 	evrdma_buf_unref(buf);
 	ck_assert(__asan_region_is_poisoned(data, 1));
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 #else
 START_TEST(who_writes_to_a_buffer_that_was_given_back_is_found)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct told told = { 0 };
 	struct evrdma_pool_options options;
 	struct evrdma_pool *pool;
@@ -233,7 +233,7 @@ START_TEST(who_writes_to_a_buffer_that_was_given_back_is_found)
 
 	evrdma_pool_options_init(&options);
 	options.flags = EVRDMA_POOL_OPT_POISON;
-	pool = evrdma_pool_new_with_options(w->base, BUF, &options);
+	pool = evrdma_pool_new_with_options(f->base, BUF, &options);
 	evrdma_set_log_cb(count_told, &told);
 	buf = evrdma_pool_get(pool);
 	data = evrdma_buf_data(buf);
@@ -247,63 +247,63 @@ START_TEST(who_writes_to_a_buffer_that_was_given_back_is_found)
 	evrdma_buf_unref(evrdma_pool_get(pool));
 	evrdma_set_log_cb(NULL, NULL);
 	ck_assert_uint_eq(told.written, 1);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 #endif
 
-static bool message_came(struct world *w)
+static bool message_came(struct fixture *f)
 {
-	return w->server->received && w->client->sends_ok;
+	return f->server->received && f->client->sends_ok;
 }
 
 START_TEST(trimming_ends_what_was_registered)
 {
-	struct world *w = world_new();
-	struct evrdma_pool *pool = small_slabs(w, 0);
+	struct fixture *f = fixture_new();
+	struct evrdma_pool *pool = small_slabs(f, 0);
 	struct evrdma_buf *buf = evrdma_pool_get(pool);
 	struct evrdma_base_stats before, after;
 
-	world_connect_pair(w);
-	ck_assert_int_eq(side_send_buf(w->client, buf, BUF), 0);
+	fixture_connect_pair(f);
+	ck_assert_int_eq(endpoint_send_buf(f->client, buf, BUF), 0);
 	evrdma_buf_unref(buf);
-	world_run_until(w, message_came, 20000);
-	evrdma_base_get_stats(w->base, &before);
+	fixture_run_until(f, message_came, 20000);
+	evrdma_base_get_stats(f->base, &before);
 	ck_assert_uint_eq(evrdma_pool_trim(pool), SLAB);
-	evrdma_base_get_stats(w->base, &after);
+	evrdma_base_get_stats(f->base, &after);
 	ck_assert_uint_eq(after.bytes_pinned, before.bytes_pinned - SLAB);
 	ck_assert_uint_eq(after.registrations_now, before.registrations_now - 1);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
-#define REFUSED_POOL(w, field, value)                                                              \
+#define REFUSED_POOL(f, field, value)                                                              \
 	do {                                                                                       \
 		struct evrdma_pool_options o;                                                      \
 		evrdma_pool_options_init(&o);                                                      \
 		o.max_bufs = 10;                                                                   \
 		o.field = (value);                                                                 \
 		errno = 0;                                                                         \
-		ck_assert_ptr_null(evrdma_pool_new_with_options((w)->base, BUF, &o));              \
+		ck_assert_ptr_null(evrdma_pool_new_with_options((f)->base, BUF, &o));              \
 		ck_assert_msg(errno == EINVAL, #field " = " #value " was taken");                  \
 	} while (0)
 
 START_TEST(values_out_of_range_for_a_pool_are_refused)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	REFUSED_POOL(w, min_bufs, 11);
-	REFUSED_POOL(w, alignment, 0);
-	REFUSED_POOL(w, alignment, 4);
-	REFUSED_POOL(w, alignment, 96);
-	REFUSED_POOL(w, alignment, 8192);
-	REFUSED_POOL(w, slab_bytes, 4095);
-	REFUSED_POOL(w, slab_bytes, ((size_t)1 << 30) + 1);
-	REFUSED_POOL(w, flags, 0x8);
-	REFUSED_POOL(w, size, 1);
-	ck_assert_ptr_null(evrdma_pool_new_with_options(w->base, 0, NULL));
+	REFUSED_POOL(f, min_bufs, 11);
+	REFUSED_POOL(f, alignment, 0);
+	REFUSED_POOL(f, alignment, 4);
+	REFUSED_POOL(f, alignment, 96);
+	REFUSED_POOL(f, alignment, 8192);
+	REFUSED_POOL(f, slab_bytes, 4095);
+	REFUSED_POOL(f, slab_bytes, ((size_t)1 << 30) + 1);
+	REFUSED_POOL(f, flags, 0x8);
+	REFUSED_POOL(f, size, 1);
+	ck_assert_ptr_null(evrdma_pool_new_with_options(f->base, 0, NULL));
 	ck_assert_int_eq(errno, EINVAL);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -311,7 +311,7 @@ TCase *pool_case(void)
 {
 	TCase *tc = tcase_create("pool");
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, a_pool_has_the_memory_of_its_first_buffers_from_the_start);
 	tcase_add_test(tc, buffers_are_aligned_as_asked);

@@ -1,6 +1,6 @@
 /* What the process does around a base: threads, fork, exec, what is inherited. */
 #include "conform/suite.h"
-#include "conform/world.h"
+#include "conform/fixture.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 enum { MESSAGES = 16, MOST_FDS = 256 };
 
 static void keep_open(
-	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
 {
 }
 
@@ -20,35 +20,35 @@ static void keep_open(
 
 static void note_thread(struct evrdma_base *base, void *arg)
 {
-	*(pthread_t *)((struct world *)arg)->tag = pthread_self();
+	*(pthread_t *)((struct fixture *)arg)->tag = pthread_self();
 }
 
 static void *call_from_here(void *arg)
 {
-	struct world *w = arg;
+	struct fixture *f = arg;
 
-	return (void *)(intptr_t)evrdma_base_run_in_loop(w->base, note_thread, w);
+	return (void *)(intptr_t)evrdma_base_run_in_loop(f->base, note_thread, f);
 }
 
-static bool was_called(struct world *w)
+static bool was_called(struct fixture *f)
 {
-	return pthread_equal(*(pthread_t *)w->tag, pthread_self());
+	return pthread_equal(*(pthread_t *)f->tag, pthread_self());
 }
 
 /* Nothing here has called evthread_use_pthreads(). */
 START_TEST(another_thread_wakes_a_loop_without_libevents_threads)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	pthread_t thread, called_on;
 	void *ret;
 
-	w->tag = &called_on;
-	ck_assert_int_eq(pthread_create(&thread, NULL, call_from_here, w), 0);
+	f->tag = &called_on;
+	ck_assert_int_eq(pthread_create(&thread, NULL, call_from_here, f), 0);
 	called_on = thread;
-	world_run_until(w, was_called, 20000);
+	fixture_run_until(f, was_called, 20000);
 	ck_assert_int_eq(pthread_join(thread, &ret), 0);
 	ck_assert_int_eq((int)(intptr_t)ret, 0);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -77,81 +77,81 @@ static void check_close_on_exec(const bool *before)
 START_TEST(every_descriptor_is_closed_on_exec)
 {
 	bool before[MOST_FDS];
-	struct world *w;
+	struct fixture *f;
 	int fd;
 
 	for (fd = 0; fd < MOST_FDS; fd++)
 		before[fd] = fcntl(fd, F_GETFD) >= 0;
-	w = world_new();
-	world_connect_pair(w);
+	f = fixture_new();
+	fixture_connect_pair(f);
 	check_close_on_exec(before);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 /* --- children ------------------------------------------------------------------------------- */
 
-static void child_exits(struct world *w)
+static void child_exits(struct fixture *f)
 {
 	_exit(0);
 }
 
-static void child_frees_the_loop(struct world *w)
+static void child_frees_the_loop(struct fixture *f)
 {
-	if (event_reinit(w->loop))
+	if (event_reinit(f->loop))
 		_exit(1);
-	event_base_free(w->loop);
+	event_base_free(f->loop);
 	_exit(0);
 }
 
-static void child_executes(struct world *w)
+static void child_executes(struct fixture *f)
 {
 	execl("/bin/true", "true", (char *)NULL);
 	_exit(1);
 }
 
-static void (*const children[])(struct world *) = {
+static void (*const children[])(struct fixture *) = {
 	child_exits,
 	child_frees_the_loop,
 	child_executes,
 };
 
-static void run_child(struct world *w, void (*child)(struct world *))
+static void run_child(struct fixture *f, void (*child)(struct fixture *))
 {
 	pid_t pid = fork();
 	int status;
 
 	ck_assert_int_ge(pid, 0);
 	if (!pid)
-		child(w);
+		child(f);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
 }
 
-static bool all_arrived(struct world *w)
+static bool all_arrived(struct fixture *f)
 {
-	return w->server->received == MESSAGES && w->client->sends_ok == MESSAGES;
+	return f->server->received == MESSAGES && f->client->sends_ok == MESSAGES;
 }
 
-static bool both_down(struct world *w)
+static bool both_down(struct fixture *f)
 {
-	return w->client->down && w->server->down;
+	return f->client->down && f->server->down;
 }
 
 START_TEST(a_child_that_leaves_does_no_harm)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	w->on_event = keep_open;
-	world_connect_pair(w);
-	run_child(w, children[_i]);
-	side_send(w->client, MESSAGES, 64);
-	world_run_until(w, all_arrived, 20000);
-	ck_assert_int_eq(evrdma_conn_disconnect(w->client->conn), 0);
-	world_run_until(w, both_down, 20000);
-	ck_assert_int_eq(w->client->error, 0);
-	ck_assert_int_eq(w->server->error, 0);
-	world_free(w);
+	f->on_event = keep_open;
+	fixture_connect_pair(f);
+	run_child(f, children[_i]);
+	endpoint_send(f->client, MESSAGES, 64);
+	fixture_run_until(f, all_arrived, 20000);
+	ck_assert_int_eq(evrdma_conn_disconnect(f->client->conn), 0);
+	fixture_run_until(f, both_down, 20000);
+	ck_assert_int_eq(f->client->error, 0);
+	ck_assert_int_eq(f->server->error, 0);
+	fixture_free(f);
 }
 END_TEST
 
@@ -159,7 +159,7 @@ TCase *process_case(void)
 {
 	TCase *tc = tcase_create("process");
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, another_thread_wakes_a_loop_without_libevents_threads);
 	tcase_add_test(tc, every_descriptor_is_closed_on_exec);

@@ -1,6 +1,6 @@
 /* The device goes away under everything that uses it, and comes back. */
 #include "conform/suite.h"
-#include "conform/world.h"
+#include "conform/fixture.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -21,29 +21,29 @@ struct removal {
 };
 
 static void on_event(
-	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
 {
-	struct removal *r = side->world->tag;
+	struct removal *r = endpoint->fixture->tag;
 
 	if (event == EVRDMA_CONN_CONNECTED)
-		side_send(side, 8, 64);
+		endpoint_send(endpoint, 8, 64);
 	if (event == EVRDMA_CONN_ERROR || event == EVRDMA_CONN_DISCONNECTED) {
 		r->lost++;
-		evrdma_conn_close(side->conn);
+		evrdma_conn_close(endpoint->conn);
 	}
 }
 
 static void on_listener_event(struct evrdma_listener *listener, enum evrdma_listener_event event,
 	const struct evrdma_error *error, void *arg)
 {
-	struct world *w = arg;
-	struct removal *r = w->tag;
+	struct fixture *f = arg;
+	struct removal *r = f->tag;
 
 	if (event == EVRDMA_LISTENER_ERROR) {
 		ck_assert_int_eq(error->err, ENODEV);
 		r->listener_lost = true;
 		evrdma_listener_close(listener);
-		w->listener = NULL;
+		f->listener = NULL;
 	} else {
 		r->listener_closed = true;
 	}
@@ -77,91 +77,91 @@ static void on_dgram_event(struct evrdma_dgram *dgram, enum evrdma_dgram_event e
 	}
 }
 
-static void open_dgram(struct world *w, struct removal *r)
+static void open_dgram(struct fixture *f, struct removal *r)
 {
 	struct sockaddr_in src;
 
-	world_address(&src, place.ip, 0);
-	world_address(&r->group, "239.7.7.7", 0);
-	r->dgram = evrdma_dgram_new(w->base, NULL);
+	fixture_address(&src, testbed.ip, 0);
+	fixture_address(&r->group, "239.7.7.7", 0);
+	r->dgram = evrdma_dgram_new(f->base, NULL);
 	evrdma_dgram_setcb(r->dgram, NULL, on_dgram_event, r);
 	ck_assert_int_eq(evrdma_dgram_open(r->dgram, (struct sockaddr *)&src, NULL), 0);
 }
 
 static bool has_groups(void)
 {
-	return place_has(PLACE_DATAGRAMS | PLACE_GROUPS);
+	return testbed_has(TESTBED_DATAGRAMS | TESTBED_GROUPS);
 }
 
-static bool all_there(struct world *w)
+static bool all_there(struct fixture *f)
 {
-	struct removal *r = w->tag;
+	struct removal *r = f->tag;
 
-	return w->established == 2 * PAIRS && (!has_groups() || r->group_joined);
+	return f->established == 2 * PAIRS && (!has_groups() || r->group_joined);
 }
 
-static bool all_told_and_closed(struct world *w)
+static bool all_told_and_closed(struct fixture *f)
 {
-	struct removal *r = w->tag;
+	struct removal *r = f->tag;
 
-	return !w->live && r->lost == 2 * PAIRS && r->listener_lost && r->listener_closed &&
-		(!has_groups() || (r->dgram_lost && r->dgram_closed && r->group_closed));
+	return !f->live && r->lost == 2 * PAIRS && r->listener_lost && r->listener_closed &&
+	       (!has_groups() || (r->dgram_lost && r->dgram_closed && r->group_closed));
 }
 
-static bool device_is_removed(struct world *w)
+static bool device_is_removed(struct fixture *f)
 {
-	return place.device_is_removed();
+	return testbed.device_is_removed();
 }
 
-static void set_up(struct world *w, struct removal *r)
+static void set_up(struct fixture *f, struct removal *r)
 {
 	unsigned i;
 
-	w->tag = r;
-	w->on_event = on_event;
-	world_listen(w);
-	evrdma_listener_set_event_cb(w->listener, on_listener_event);
+	f->tag = r;
+	f->on_event = on_event;
+	fixture_listen(f);
+	evrdma_listener_set_event_cb(f->listener, on_listener_event);
 	for (i = 0; i < PAIRS; i++)
-		world_connect(w);
+		fixture_connect(f);
 	if (has_groups())
-		open_dgram(w, r);
-	world_run_until(w, all_there, 20000);
+		open_dgram(f, r);
+	fixture_run_until(f, all_there, 20000);
 }
 
-static bool pair_is_up(struct world *w)
+static bool pair_is_up(struct fixture *f)
 {
-	return w->established == 2 * PAIRS + 2;
+	return f->established == 2 * PAIRS + 2;
 }
 
-static void use_again(struct world *w)
+static void use_again(struct fixture *f)
 {
-	world_listen(w);
-	world_connect(w);
-	world_run_until(w, pair_is_up, 20000);
+	fixture_listen(f);
+	fixture_connect(f);
+	fixture_run_until(f, pair_is_up, 20000);
 }
 
 START_TEST(every_object_is_told_of_the_removal_of_its_device)
 {
 	struct removal r = { 0 };
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	set_up(w, &r);
-	place.remove_device();
-	world_run_until(w, all_told_and_closed, 20000);
-	if (place.own_core) {
-		world_run_until(w, device_is_removed, 5000);
-		place.add_device();
-		use_again(w);
+	set_up(f, &r);
+	testbed.remove_device();
+	fixture_run_until(f, all_told_and_closed, 20000);
+	if (testbed.own_core) {
+		fixture_run_until(f, device_is_removed, 5000);
+		testbed.add_device();
+		use_again(f);
 	}
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 static void on_coming_back(struct evrdma_listener *listener, enum evrdma_listener_event event,
 	const struct evrdma_error *error, void *arg)
 {
-	struct world *w = arg;
-	struct removal *r = w->tag;
+	struct fixture *f = arg;
+	struct removal *r = f->tag;
 
 	ck_assert_int_eq(!error, event != EVRDMA_LISTENER_ERROR);
 	if (event == EVRDMA_LISTENER_ERROR)
@@ -173,134 +173,133 @@ static void on_coming_back(struct evrdma_listener *listener, enum evrdma_listene
 
 static void accept_it(struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
 {
-	side_accept(world_side_new(arg, false), request);
+	endpoint_accept(fixture_endpoint_new(arg, false), request);
 }
 
-static void listen_for_ever(struct world *w)
+static void listen_for_ever(struct fixture *f)
 {
 	struct evrdma_listener_options options;
 	struct sockaddr_in sin;
 
 	evrdma_listener_options_init(&options);
 	options.relisten_ms = 20;
-	world_address(&sin, place.ip, 0);
-	w->listener = evrdma_listener_new(
-		w->base, (struct sockaddr *)&sin, &options, accept_it, w);
-	ck_assert_ptr_nonnull(w->listener);
-	evrdma_listener_set_event_cb(w->listener, on_coming_back);
+	fixture_address(&sin, testbed.ip, 0);
+	f->listener = evrdma_listener_new(f->base, (struct sockaddr *)&sin, &options, accept_it, f);
+	ck_assert_ptr_nonnull(f->listener);
+	evrdma_listener_set_event_cb(f->listener, on_coming_back);
 }
 
-static bool listener_is_lost(struct world *w)
+static bool listener_is_lost(struct fixture *f)
 {
-	return ((struct removal *)w->tag)->listener_lost && !w->live;
+	return ((struct removal *)f->tag)->listener_lost && !f->live;
 }
 
-static bool listener_is_closed(struct world *w)
+static bool listener_is_closed(struct fixture *f)
 {
-	return ((struct removal *)w->tag)->listener_closed;
+	return ((struct removal *)f->tag)->listener_closed;
 }
 
-static bool listens_again(struct world *w)
+static bool listens_again(struct fixture *f)
 {
-	return ((struct removal *)w->tag)->listens_again;
+	return ((struct removal *)f->tag)->listens_again;
 }
 
-static bool first_pair_is_up(struct world *w)
+static bool first_pair_is_up(struct fixture *f)
 {
-	return w->established == 2;
+	return f->established == 2;
 }
 
-static bool second_pair_is_up(struct world *w)
+static bool second_pair_is_up(struct fixture *f)
 {
-	return w->established == 4;
+	return f->established == 4;
 }
 
-static void remove_under_listener(struct world *w, struct removal *r)
+static void remove_under_listener(struct fixture *f, struct removal *r)
 {
-	w->tag = r;
-	w->on_event = on_event;
-	listen_for_ever(w);
-	world_connect(w);
-	world_run_until(w, first_pair_is_up, 20000);
-	place.remove_device();
-	world_run_until(w, listener_is_lost, 20000);
-	world_run_until(w, device_is_removed, 5000);
+	f->tag = r;
+	f->on_event = on_event;
+	listen_for_ever(f);
+	fixture_connect(f);
+	fixture_run_until(f, first_pair_is_up, 20000);
+	testbed.remove_device();
+	fixture_run_until(f, listener_is_lost, 20000);
+	fixture_run_until(f, device_is_removed, 5000);
 }
 
 START_TEST(a_listener_comes_back_with_its_device_when_it_is_asked_to)
 {
 	struct removal r = { 0 };
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	uint16_t port;
 
-	remove_under_listener(w, &r);
-	port = evrdma_listener_get_port(w->listener);
+	remove_under_listener(f, &r);
+	port = evrdma_listener_get_port(f->listener);
 	ck_assert_uint_eq(r.listens_again, 0);
-	ck_assert_ptr_null(evrdma_listener_get_cm_id(w->listener));
-	place.add_device();
-	world_run_until(w, listens_again, 20000);
-	ck_assert_uint_eq(evrdma_listener_get_port(w->listener), port);
-	world_connect(w);
-	world_run_until(w, second_pair_is_up, 20000);
+	ck_assert_ptr_null(evrdma_listener_get_cm_id(f->listener));
+	testbed.add_device();
+	fixture_run_until(f, listens_again, 20000);
+	ck_assert_uint_eq(evrdma_listener_get_port(f->listener), port);
+	fixture_connect(f);
+	fixture_run_until(f, second_pair_is_up, 20000);
 	ck_assert_uint_eq(r.listens_again, 1);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_listener_can_be_closed_while_its_device_is_away)
 {
 	struct removal r = { 0 };
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	remove_under_listener(w, &r);
-	evrdma_listener_close(w->listener);
-	world_run_until(w, listener_is_closed, 20000);
-	place.add_device();
-	world_run_a_little(w);
+	remove_under_listener(f, &r);
+	evrdma_listener_close(f->listener);
+	fixture_run_until(f, listener_is_closed, 20000);
+	testbed.add_device();
+	fixture_run_a_little(f);
 	ck_assert_uint_eq(r.listens_again, 0);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
-static bool none_live(struct world *w)
+static bool none_live(struct fixture *f)
 {
-	return w->closed && !w->live;
+	return f->closed && !f->live;
 }
 
-static bool two_pairs_were_up(struct world *w)
+static bool two_pairs_were_up(struct fixture *f)
 {
-	return w->established == 4;
+	return f->established == 4;
 }
 
 static void on_event_close(
-	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
 {
 	if (event != EVRDMA_CONN_CLOSED && event != EVRDMA_CONN_WRITABLE)
-		evrdma_conn_close(side->conn);
+		evrdma_conn_close(endpoint->conn);
 }
 
-static void listen_on_all(struct world *w)
+static void listen_on_all(struct fixture *f)
 {
-	evrdma_listener_close(w->listener);
-	world_listen_on(w, "0.0.0.0");
+	evrdma_listener_close(f->listener);
+	fixture_listen_on(f, "0.0.0.0");
 }
 
 /* Nobody is told of it: a device that is not used must simply not be held. */
 START_TEST(an_unused_device_can_leave_a_listening_process)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	w->on_event = on_event_close;
-	listen_on_all(w);
-	world_connect(w);
-	world_run_until(w, none_live, 20000);
-	place.remove_device();
-	world_run_until(w, device_is_removed, 5000);
-	place.add_device();
-	world_connect(w);
-	world_run_until(w, two_pairs_were_up, 20000);
-	world_run_until(w, none_live, 20000);
-	world_free(w);
+	f->on_event = on_event_close;
+	listen_on_all(f);
+	fixture_connect(f);
+	fixture_run_until(f, none_live, 20000);
+	testbed.remove_device();
+	fixture_run_until(f, device_is_removed, 5000);
+	testbed.add_device();
+	fixture_connect(f);
+	fixture_run_until(f, two_pairs_were_up, 20000);
+	fixture_run_until(f, none_live, 20000);
+	fixture_free(f);
 }
 END_TEST
 
@@ -329,129 +328,129 @@ static void on_device(struct evrdma_base *base, enum evrdma_device_event event, 
 static void on_rush_listener(struct evrdma_listener *listener, enum evrdma_listener_event event,
 	const struct evrdma_error *error, void *arg)
 {
-	struct world *w = arg;
-	struct rush *rush = w->tag;
+	struct fixture *f = arg;
+	struct rush *rush = f->tag;
 
 	if (event == EVRDMA_LISTENER_ERROR) {
 		rush->listener_lost = true;
 		evrdma_listener_close(listener);
-		w->listener = NULL;
+		f->listener = NULL;
 	}
 }
 
 /* In small turns, between which others have theirs. */
-static struct world *rushing_world(struct rush *rush)
+static struct fixture *rushing_fixture(struct rush *rush)
 {
 	struct evrdma_base_options options;
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
 	evrdma_base_options_init(&options);
 	options.turn_budget_us = 1;
-	world_replace_base(w, &options);
-	w->tag = rush;
-	w->options.send_depth = 4;
-	w->options.recv_depth = 4;
-	evrdma_base_set_device_cb(w->base, on_device, rush);
-	world_listen(w);
-	evrdma_listener_set_event_cb(w->listener, on_rush_listener);
-	return w;
+	fixture_replace_base(f, &options);
+	f->tag = rush;
+	f->options.send_depth = 4;
+	f->options.recv_depth = 4;
+	evrdma_base_set_device_cb(f->base, on_device, rush);
+	fixture_listen(f);
+	evrdma_listener_set_event_cb(f->listener, on_rush_listener);
+	return f;
 }
 
-static void rush_in(struct world *w, struct rush *rush)
+static void rush_in(struct fixture *f, struct rush *rush)
 {
-	rush->begun = place.is_iwarp ? UNDER_WAY_ON_IWARP : UNDER_WAY;
-	while (w->live < rush->begun)
-		world_connect(w);
+	rush->begun = testbed.is_iwarp ? UNDER_WAY_ON_IWARP : UNDER_WAY;
+	while (f->live < rush->begun)
+		fixture_connect(f);
 }
 
-static bool enough_are_up(struct world *w)
+static bool enough_are_up(struct fixture *f)
 {
-	const struct rush *rush = w->tag;
+	const struct rush *rush = f->tag;
 
-	return w->established >= rush->wanted_up && w->live > rush->begun;
+	return f->established >= rush->wanted_up && f->live > rush->begun;
 }
 
-static bool the_rush_is_over(struct world *w)
+static bool the_rush_is_over(struct fixture *f)
 {
-	return !w->live && ((struct rush *)w->tag)->listener_lost;
+	return !f->live && ((struct rush *)f->tag)->listener_lost;
 }
 
-static void use_once_more(struct world *w)
+static void use_once_more(struct fixture *f)
 {
-	w->established = 0;
-	world_listen(w);
-	world_connect(w);
-	world_run_until(w, first_pair_is_up, 20000);
+	f->established = 0;
+	fixture_listen(f);
+	fixture_connect(f);
+	fixture_run_until(f, first_pair_is_up, 20000);
 }
 
-static void end_rush(struct world *w)
+static void end_rush(struct fixture *f)
 {
-	if (place.own_core) {
-		world_run_until(w, device_is_removed, 5000);
-		place.add_device();
-		use_once_more(w);
+	if (testbed.own_core) {
+		fixture_run_until(f, device_is_removed, 5000);
+		testbed.add_device();
+		use_once_more(f);
 	}
-	ck_assert_uint_eq(((struct rush *)w->tag)->told, 1);
-	world_free(w);
+	ck_assert_uint_eq(((struct rush *)f->tag)->told, 1);
+	fixture_free(f);
 }
 
 START_TEST(a_removal_while_connects_are_under_way_is_told_once)
 {
 	struct rush rush = { .wanted_up = ends_up[_i] };
-	struct world *w = rushing_world(&rush);
+	struct fixture *f = rushing_fixture(&rush);
 
-	rush_in(w, &rush);
-	world_run_until(w, enough_are_up, 20000);
-	place.remove_device();
-	world_run_until(w, the_rush_is_over, 40000);
-	end_rush(w);
+	rush_in(f, &rush);
+	fixture_run_until(f, enough_are_up, 20000);
+	testbed.remove_device();
+	fixture_run_until(f, the_rush_is_over, 40000);
+	end_rush(f);
 }
 END_TEST
 
-static void keep_the_second(struct world *w, struct evrdma_request *request)
+static void keep_the_second(struct fixture *f, struct evrdma_request *request)
 {
-	struct rush *rush = w->tag;
+	struct rush *rush = f->tag;
 
-	if (w->established)
+	if (f->established)
 		rush->late = request;
 	else
-		side_accept(world_side_new(w, false), request);
+		endpoint_accept(fixture_endpoint_new(f, false), request);
 }
 
 static void accept_the_late_one(
-	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
 {
-	struct rush *rush = side->world->tag;
+	struct rush *rush = endpoint->fixture->tag;
 	struct evrdma_request *late = rush->late;
 
-	side_close_if_down(side, event);
-	if (!side->down || !late)
+	endpoint_close_if_down(endpoint, event);
+	if (!endpoint->down || !late)
 		return;
 	rush->late = NULL;
-	side_accept(world_side_new(side->world, false), late);
+	endpoint_accept(fixture_endpoint_new(endpoint->fixture, false), late);
 }
 
-static bool one_is_late(struct world *w)
+static bool one_is_late(struct fixture *f)
 {
-	return ((struct rush *)w->tag)->late;
+	return ((struct rush *)f->tag)->late;
 }
 
 /* Between the first who is told that the device goes, and the last. */
 START_TEST(a_device_that_goes_is_not_opened_for_a_late_accept)
 {
 	struct rush rush = { 0 };
-	struct world *w = rushing_world(&rush);
+	struct fixture *f = rushing_fixture(&rush);
 
-	w->on_request = keep_the_second;
-	w->on_event = accept_the_late_one;
-	world_connect_pair(w);
-	world_connect(w);
-	world_run_until(w, one_is_late, 20000);
-	place.remove_device();
-	world_run_until(w, the_rush_is_over, 40000);
+	f->on_request = keep_the_second;
+	f->on_event = accept_the_late_one;
+	fixture_connect_pair(f);
+	fixture_connect(f);
+	fixture_run_until(f, one_is_late, 20000);
+	testbed.remove_device();
+	fixture_run_until(f, the_rush_is_over, 40000);
 	ck_assert_ptr_null(rush.late);
-	w->on_request = NULL;
-	end_rush(w);
+	f->on_request = NULL;
+	end_rush(f);
 }
 END_TEST
 
@@ -459,14 +458,14 @@ TCase *removal_case(void)
 {
 	TCase *tc = tcase_create("removal");
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, every_object_is_told_of_the_removal_of_its_device);
 	tcase_add_loop_test(tc, a_removal_while_connects_are_under_way_is_told_once, 0,
 		sizeof(ends_up) / sizeof(ends_up[0]));
 	tcase_add_test(tc, a_device_that_goes_is_not_opened_for_a_late_accept);
 	/* The stock CM never closes a device. */
-	if (place.own_core) {
+	if (testbed.own_core) {
 		tcase_add_test(tc, a_listener_comes_back_with_its_device_when_it_is_asked_to);
 		tcase_add_test(tc, a_listener_can_be_closed_while_its_device_is_away);
 		tcase_add_test(tc, an_unused_device_can_leave_a_listening_process);

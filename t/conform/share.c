@@ -1,6 +1,6 @@
 /* What connections share, and what they do not: receive buffers, protection domains. */
 #include "conform/suite.h"
-#include "conform/world.h"
+#include "conform/fixture.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,9 +17,9 @@ struct shared {
 
 /* --- receive buffers ------------------------------------------------------------------------ */
 
-static void check_message(struct side *side, const struct evrdma_recv *recv)
+static void check_message(struct endpoint *endpoint, const struct evrdma_recv *recv)
 {
-	struct shared *shared = side->world->tag;
+	struct shared *shared = endpoint->fixture->tag;
 	unsigned message[2];
 
 	ck_assert_int_eq(recv->err, 0);
@@ -28,15 +28,15 @@ static void check_message(struct side *side, const struct evrdma_recv *recv)
 	ck_assert_uint_lt(message[0], PAIRS);
 	ck_assert_uint_eq(message[1], shared->next[message[0]]++);
 	/* All of one sender come on one connection. */
-	if (!side->tag)
-		side->tag = &shared->next[message[0]];
-	ck_assert_ptr_eq(side->tag, &shared->next[message[0]]);
+	if (!endpoint->tag)
+		endpoint->tag = &shared->next[message[0]];
+	ck_assert_ptr_eq(endpoint->tag, &shared->next[message[0]]);
 	shared->received++;
 }
 
-static bool all_received(struct world *w)
+static bool all_received(struct fixture *f)
 {
-	struct shared *shared = w->tag;
+	struct shared *shared = f->tag;
 	unsigned i;
 
 	for (i = 0; i < PAIRS; i++) {
@@ -56,48 +56,48 @@ static bool all_received(struct world *w)
 START_TEST(connections_share_receive_buffers)
 {
 	struct shared shared = { 0 };
-	struct world *w = world_new();
-	struct evrdma_pool *pool = evrdma_pool_new(w->base, 64, SHARED);
-	struct evrdma_srq *srq = evrdma_srq_new(w->base, pool, SHARED);
+	struct fixture *f = fixture_new();
+	struct evrdma_pool *pool = evrdma_pool_new(f->base, 64, SHARED);
+	struct evrdma_srq *srq = evrdma_srq_new(f->base, pool, SHARED);
 	unsigned i;
 
 	ck_assert_ptr_nonnull(srq);
-	w->tag = &shared;
-	w->on_recv = check_message;
-	w->options.recv_pool = NULL;
-	w->options.srq = srq;
-	w->options.inline_bytes = 16;
+	f->tag = &shared;
+	f->on_recv = check_message;
+	f->options.recv_pool = NULL;
+	f->options.srq = srq;
+	f->options.inline_bytes = 16;
 	/* iWARP has no way to tell a sender to wait for a buffer: it has as many as it needs. */
-	w->options.send_depth = place.is_iwarp ? 1 : 16;
+	f->options.send_depth = testbed.is_iwarp ? 1 : 16;
 	for (i = 0; i < PAIRS; i++) {
-		w->client = w->server = NULL;
-		world_connect_pair(w);
-		shared.clients[i] = w->client->conn;
+		f->client = f->server = NULL;
+		fixture_connect_pair(f);
+		shared.clients[i] = f->client->conn;
 	}
 	evrdma_srq_free(srq);
 	evrdma_pool_free(pool);
-	world_run_until(w, all_received, 20000);
-	world_free(w);
+	fixture_run_until(f, all_received, 20000);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_shared_queue_wants_a_pool_and_a_depth)
 {
-	struct world *w = world_new();
-	struct evrdma_srq *srq = evrdma_srq_new(w->base, w->pool, 4);
-	struct evrdma_buf *buf = evrdma_pool_get(w->pool);
+	struct fixture *f = fixture_new();
+	struct evrdma_srq *srq = evrdma_srq_new(f->base, f->pool, 4);
+	struct evrdma_buf *buf = evrdma_pool_get(f->pool);
 
-	ck_assert(!evrdma_srq_new(w->base, NULL, 4) && errno == EINVAL);
-	ck_assert(!evrdma_srq_new(w->base, w->pool, 0) && errno == EINVAL);
-	ck_assert(!evrdma_srq_new(w->base, w->pool, 65537) && errno == EINVAL);
-	w->options.srq = srq;
-	ck_assert(!evrdma_conn_new(w->base, &w->options) && errno == EINVAL);
-	w->options.recv_pool = NULL;
-	ck_assert_int_eq(evrdma_conn_recv(world_side_new(w, true)->conn, buf), -EINVAL);
+	ck_assert(!evrdma_srq_new(f->base, NULL, 4) && errno == EINVAL);
+	ck_assert(!evrdma_srq_new(f->base, f->pool, 0) && errno == EINVAL);
+	ck_assert(!evrdma_srq_new(f->base, f->pool, 65537) && errno == EINVAL);
+	f->options.srq = srq;
+	ck_assert(!evrdma_conn_new(f->base, &f->options) && errno == EINVAL);
+	f->options.recv_pool = NULL;
+	ck_assert_int_eq(evrdma_conn_recv(fixture_endpoint_new(f, true)->conn, buf), -EINVAL);
 	evrdma_buf_unref(buf);
 	evrdma_srq_free(NULL);
 	/* What is not given up goes with the base. */
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -117,15 +117,15 @@ static void keep_error(struct evrdma_conn *conn, const struct evrdma_error *erro
 	intruder->error = error ? error->err : 0;
 }
 
-static bool intruder_is_done(struct world *w)
+static bool intruder_is_done(struct fixture *f)
 {
-	return ((struct intruder *)w->tag)->done;
+	return ((struct intruder *)f->tag)->done;
 }
 
 /* A second pair, whose server is in a domain or not, writes where the first one may. */
-static void write_with_key_of_another(struct world *w, struct evrdma_domain *domain)
+static void write_with_key_of_another(struct fixture *f, struct evrdma_domain *domain)
 {
-	struct intruder *intruder = w->tag;
+	struct intruder *intruder = f->tag;
 	struct evrdma_buf *exposed = evrdma_buf_new_reference(
 		intruder->memory, MEMORY, EVRDMA_BUF_OPT_REMOTE_WRITE, NULL, NULL);
 	const char text[] = "where it should not be";
@@ -133,30 +133,30 @@ static void write_with_key_of_another(struct world *w, struct evrdma_domain *dom
 		.op = EVRDMA_OP_WRITE, .inline_data = text, .inline_len = sizeof(text)
 	};
 
-	world_connect_pair(w);
-	ck_assert_int_eq(evrdma_conn_expose(w->server->conn, exposed, &work.remote), 0);
-	w->client = w->server = NULL;
-	w->options.domain = domain;
-	world_connect_pair(w);
-	ck_assert_int_eq(evrdma_conn_submit(w->client->conn, &work, keep_error, intruder), 0);
-	world_run_until(w, intruder_is_done, 20000);
+	fixture_connect_pair(f);
+	ck_assert_int_eq(evrdma_conn_expose(f->server->conn, exposed, &work.remote), 0);
+	f->client = f->server = NULL;
+	f->options.domain = domain;
+	fixture_connect_pair(f);
+	ck_assert_int_eq(evrdma_conn_submit(f->client->conn, &work, keep_error, intruder), 0);
+	fixture_run_until(f, intruder_is_done, 20000);
 	evrdma_buf_unref(exposed);
 }
 
 static void try_key(bool in_domain)
 {
 	struct intruder intruder = { .memory = calloc(1, MEMORY) };
-	struct world *w = world_new();
-	struct evrdma_domain *domain = in_domain ? evrdma_domain_new(w->base) : NULL;
+	struct fixture *f = fixture_new();
+	struct evrdma_domain *domain = in_domain ? evrdma_domain_new(f->base) : NULL;
 
-	w->tag = &intruder;
-	w->options.inline_bytes = 32;
-	write_with_key_of_another(w, domain);
+	f->tag = &intruder;
+	f->options.inline_bytes = 32;
+	write_with_key_of_another(f, domain);
 	evrdma_domain_free(domain);
 	if (!in_domain)
 		ck_assert_int_eq(intruder.error, 0);
 	ck_assert_str_eq((char *)intruder.memory, in_domain ? "" : "where it should not be");
-	world_free(w);
+	fixture_free(f);
 	free(intruder.memory);
 }
 
@@ -175,25 +175,25 @@ END_TEST
 /* Each goes with its base. */
 START_TEST(what_belongs_to_another_base_is_refused)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct evrdma_conn_options conn;
 	struct evrdma_dgram_options dgram;
 
-	world_add_other(w);
+	fixture_add_other(f);
 	evrdma_conn_options_init(&conn);
 	evrdma_dgram_options_init(&dgram);
-	conn.recv_pool = dgram.recv_pool = w->other_pool;
-	ck_assert(!evrdma_conn_new(w->base, &conn) && errno == EINVAL);
-	ck_assert(!evrdma_dgram_new(w->base, &dgram) && errno == EINVAL);
-	ck_assert(!evrdma_srq_new(w->base, w->other_pool, 1) && errno == EINVAL);
+	conn.recv_pool = dgram.recv_pool = f->other_pool;
+	ck_assert(!evrdma_conn_new(f->base, &conn) && errno == EINVAL);
+	ck_assert(!evrdma_dgram_new(f->base, &dgram) && errno == EINVAL);
+	ck_assert(!evrdma_srq_new(f->base, f->other_pool, 1) && errno == EINVAL);
 	conn.recv_pool = NULL;
-	conn.srq = evrdma_srq_new(w->other, w->other_pool, 1);
-	ck_assert(conn.srq && !evrdma_conn_new(w->base, &conn) && errno == EINVAL);
+	conn.srq = evrdma_srq_new(f->other, f->other_pool, 1);
+	ck_assert(conn.srq && !evrdma_conn_new(f->base, &conn) && errno == EINVAL);
 	conn.srq = NULL;
-	conn.domain = evrdma_domain_new(w->other);
-	ck_assert(conn.domain && !evrdma_conn_new(w->base, &conn) && errno == EINVAL);
-	world_close_other(w);
-	world_free(w);
+	conn.domain = evrdma_domain_new(f->other);
+	ck_assert(conn.domain && !evrdma_conn_new(f->base, &conn) && errno == EINVAL);
+	fixture_close_other(f);
+	fixture_free(f);
 }
 END_TEST
 
@@ -201,9 +201,9 @@ TCase *share_case(void)
 {
 	TCase *tc = tcase_create("share");
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
-	if (place_has(PLACE_SRQS))
+	if (testbed_has(TESTBED_SRQS))
 		tcase_add_test(tc, connections_share_receive_buffers);
 	tcase_add_test(tc, a_shared_queue_wants_a_pool_and_a_depth);
 	tcase_add_test(tc, a_key_is_worth_nothing_in_another_domain);

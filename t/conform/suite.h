@@ -30,7 +30,7 @@ TCase *receive_case(void);
 TCase *read_case(void);
 TCase *memory_case(void);
 
-/* Runs them all, and the n more of the place's own; returns main's status. */
+/* Runs them all, and the n more of the testbed's own; returns main's status. */
 int run_suite(const char *name, TCase *(*const more[])(void), size_t n);
 
 #endif

@@ -80,14 +80,14 @@ static struct {
 	} bases[MANY_BASES];
 	unsigned count;
 	struct event *timer;
-} world;
+} fixture;
 
 /* --- what scenarios use ---------------------------------------------------------------------- */
 
 void run_take_base(struct run *r, struct evrdma_base *base, evrdma_base_cb closed)
 {
-	world.bases[world.count].base = base;
-	world.bases[world.count++].closed = closed;
+	fixture.bases[fixture.count].base = base;
+	fixture.bases[fixture.count++].closed = closed;
 	r->bases++;
 }
 
@@ -105,9 +105,9 @@ void run_on_base_closed(struct evrdma_base *base, void *arg)
 	struct run *r = arg;
 	unsigned i;
 
-	for (i = 0; i < world.count; i++)
-		if (world.bases[i].base == base)
-			world.bases[i].base = NULL;
+	for (i = 0; i < fixture.count; i++)
+		if (fixture.bases[i].base == base)
+			fixture.bases[i].base = NULL;
 	r->bases--;
 }
 
@@ -116,8 +116,8 @@ void run_finish(struct run *r)
 	unsigned i;
 
 	r->finished = true;
-	for (i = 0; i < world.count; i++)
-		evrdma_base_close(world.bases[i].base, world.bases[i].closed, r);
+	for (i = 0; i < fixture.count; i++)
+		evrdma_base_close(fixture.bases[i].base, fixture.bases[i].closed, r);
 }
 
 /* EIO is what comes of a device that waits for nobody. */
@@ -194,10 +194,10 @@ void run_after_ms(struct run *r, int ms, event_callback_fn cb)
 {
 	const struct timeval tv = { ms / 1000, ms % 1000 * 1000 };
 
-	if (world.timer)
-		event_free(world.timer);
-	world.timer = evtimer_new(r->loop, cb, r);
-	evtimer_add(world.timer, &tv);
+	if (fixture.timer)
+		event_free(fixture.timer);
+	fixture.timer = evtimer_new(r->loop, cb, r);
+	evtimer_add(fixture.timer, &tv);
 }
 
 struct sockaddr *run_address(const char *ip, uint16_t port)
@@ -273,7 +273,7 @@ static bool runs_on(struct run *r)
 
 static void run_scenario(const struct scenario *s, struct run *r)
 {
-	memset(&world, 0, sizeof(world));
+	memset(&fixture, 0, sizeof(fixture));
 	clock_start(TICK_US);
 	*r = (struct run){ .loop = event_base_new() };
 	evrdma_set_log_cb(on_log, r);
@@ -286,8 +286,8 @@ static void run_scenario(const struct scenario *s, struct run *r)
 		evrdma_buf_unref(r->held[--r->held_count]);
 	if (r->after)
 		r->after(r);
-	if (world.timer)
-		event_free(world.timer);
+	if (fixture.timer)
+		event_free(fixture.timer);
 	event_base_free(r->loop);
 	evrdma_set_log_cb(NULL, NULL);
 	clock_stop();
@@ -336,7 +336,7 @@ static bool cannot_be_told(const struct run *r, const struct fault *fault, const
 {
 	if (r->last == ECONNREFUSED)
 		return r->requests < r->connects_begun ||
-			(failed && !strcmp(failed, "INIT_QP_ATTR"));
+		       (failed && !strcmp(failed, "INIT_QP_ATTR"));
 	/* Of several addresses the last one's error is told. */
 	if (r->awaited && r->last == r->awaited)
 		return true;

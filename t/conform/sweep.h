@@ -53,7 +53,7 @@ struct run {
 	void (*on_request)(struct run *r, struct evrdma_request *request);
 	void (*on_limited)(struct run *r);
 	bool (*on_listener)(struct run *r, enum evrdma_listener_event event); /* true: seen to */
-	void (*on_up)(struct run *r); /* both are */
+	void (*on_up)(struct run *r);					      /* both are */
 	void (*on_recv)(struct run *r, struct evrdma_conn *conn, const struct evrdma_recv *recv);
 	void (*on_answer)(struct run *r); /* in place of closing the client */
 	void (*on_writable)(struct run *r);

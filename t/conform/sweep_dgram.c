@@ -290,8 +290,8 @@ static void send_as_to_a_peer(struct run *r, struct evrdma_peer *peer)
 {
 	struct evrdma_buf *buf = text_buf(r);
 
-	if (buf && run_ok(r, evrdma_dgram_send_to(
-				     d.service, peer, buf, SWEEP_LEN, NULL, on_sent, r)))
+	if (buf &&
+		run_ok(r, evrdma_dgram_send_to(d.service, peer, buf, SWEEP_LEN, NULL, on_sent, r)))
 		r->asked++;
 	evrdma_buf_unref(buf);
 }
@@ -321,8 +321,7 @@ static void answer(struct run *r, const struct evrdma_recv *recv)
 		run_ok(r, evrdma_dgram_reply(d.service, recv, buf, SWEEP_LEN, NULL, on_sent, r)))
 		r->asked++;
 	if (!r->finished)
-		d.peers[1] = run_made(
-			r, evrdma_peer_new_sender(d.service, recv, on_sender, r));
+		d.peers[1] = run_made(r, evrdma_peer_new_sender(d.service, recv, on_sender, r));
 	evrdma_buf_unref(buf);
 }
 

@@ -252,9 +252,9 @@ static bool expose_both(struct run *r, struct evrdma_buf *buf)
 
 static void send_shared(struct run *r)
 {
-	struct evrdma_buf *buf = run_hold(
-		r, run_made(r, evrdma_buf_new_shared(r->options.domain, memory, MEMORY,
-				       EVRDMA_BUF_OPT_REMOTE_READ, on_cleanup, r)));
+	struct evrdma_buf *buf =
+		run_hold(r, run_made(r, evrdma_buf_new_shared(r->options.domain, memory, MEMORY,
+						EVRDMA_BUF_OPT_REMOTE_READ, on_cleanup, r)));
 	const struct evrdma_seg seg = { buf, MEMORY - SWEEP_LEN, SWEEP_LEN };
 	const struct evrdma_work work = { .op = EVRDMA_OP_SEND, .segs = &seg, .seg_count = 1 };
 

@@ -13,9 +13,9 @@
 enum {
 	US_PER_MS = 1000,
 	US_PER_S = 1000000,
-	LONG_S = 3000,	/* longer than anything here takes */
-	TICK_MS = 10,	/* of the kernel's timers */
-	HELD_US = 60000, /* what sleeps in the kernel does so for a tick of 10 ms at least */
+	LONG_S = 3000,	  /* longer than anything here takes */
+	TICK_MS = 10,	  /* of the kernel's timers */
+	HELD_US = 60000,  /* what sleeps in the kernel does so for a tick of 10 ms at least */
 	LINGER_MS = 1000, /* of the ids of closed connections, when their base closes */
 };
 
@@ -23,7 +23,7 @@ struct end client_end, server_end;
 const struct weather no_frame = { .loss = 1000 };
 const struct weather no_carrier = { .down = { true, true } };
 
-/* --- the place ------------------------------------------------------------------------------- */
+/* --- the testbed ----------------------------------------------------------------------------- */
 
 static const char *env(const char *name)
 {
@@ -51,9 +51,9 @@ void lose(enum wire_message message)
 }
 
 /* Nobody else is here. */
-static void count(int counts[PLACE_COUNTS])
+static void count(int counts[TESTBED_COUNTS])
 {
-	static const enum resource kinds[PLACE_COUNTS] = {
+	static const enum resource kinds[TESTBED_COUNTS] = {
 		RESOURCE_QP,
 		RESOURCE_CQ,
 		RESOURCE_MR,
@@ -64,12 +64,12 @@ static void count(int counts[PLACE_COUNTS])
 	int i;
 
 	ck_assert_int_eq(resources_count(all), 0);
-	for (i = 0; i < PLACE_COUNTS; i++)
+	for (i = 0; i < TESTBED_COUNTS; i++)
 		counts[i] = (int)all[kinds[i]];
 }
 
 /* A connection to this address leaves by device A, and crosses the wire to device B. */
-struct place place = {
+struct testbed testbed = {
 	.ip = "10.77.0.2",
 	.own_core = true,
 	.start = calm,
@@ -120,24 +120,24 @@ void assert_told(const struct end *end, int error)
 		strerror(error), (unsigned long long)end->ms);
 }
 
-static void turn(struct world *w)
+static void turn(struct fixture *f)
 {
 	uint64_t us;
 
-	clock_turn(w->loop, true);
+	clock_turn(f->loop, true);
 	us = clock_held_us();
 	if (us > held_us)
 		held_us = us;
 }
 
-void run_until(struct world *w, bool (*condition)(struct world *))
+void run_until(struct fixture *f, bool (*condition)(struct fixture *))
 {
 	uint64_t until_us = clock_real_us() + (uint64_t)LONG_S * US_PER_S;
 
-	while (!condition(w)) {
+	while (!condition(f)) {
 		ck_assert_msg(
-			clock_real_us() < until_us, "it did not come true: %s", w->last_error);
-		turn(w);
+			clock_real_us() < until_us, "it did not come true: %s", f->last_error);
+		turn(f);
 	}
 }
 
@@ -145,22 +145,23 @@ static void on_time(evutil_socket_t fd, short what, void *arg)
 {
 }
 
-void run_for(struct world *w, unsigned s)
+void run_for(struct fixture *f, unsigned s)
 {
 	const struct timeval tv = { .tv_sec = (time_t)s };
-	struct event *timer = evtimer_new(w->loop, on_time, NULL);
+	struct event *timer = evtimer_new(f->loop, on_time, NULL);
 
 	evtimer_add(timer, &tv);
 	while (evtimer_pending(timer, NULL))
-		turn(w);
+		turn(f);
 	event_free(timer);
 }
 
 /* --- what happens ---------------------------------------------------------------------------- */
 
-static void note(struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+static void note(
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
 {
-	struct end *end = side->is_client ? &client_end : &server_end;
+	struct end *end = endpoint->is_client ? &client_end : &server_end;
 
 	if (event == EVRDMA_CONN_CLOSED)
 		end->closed_ms = passed_ms();
@@ -172,18 +173,18 @@ static void note(struct side *side, enum evrdma_conn_event event, const struct e
 }
 
 static void note_and_close(
-	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
 {
-	note(side, event, error);
-	side_close_if_down(side, event);
+	note(endpoint, event, error);
+	endpoint_close_if_down(endpoint, event);
 }
 
-bool client_is_told(struct world *w)
+bool client_is_told(struct fixture *f)
 {
 	return client_end.told;
 }
 
-bool both_are_told(struct world *w)
+bool both_are_told(struct fixture *f)
 {
 	return client_end.told && server_end.told;
 }
@@ -193,37 +194,37 @@ bool nobody_is_told(void)
 	return !client_end.told && !server_end.told;
 }
 
-bool client_is_up(struct world *w)
+bool client_is_up(struct fixture *f)
 {
-	return w->client && w->client->connected;
+	return f->client && f->client->connected;
 }
 
-bool both_are_up(struct world *w)
+bool both_are_up(struct fixture *f)
 {
-	return client_is_up(w) && w->server && w->server->connected;
+	return client_is_up(f) && f->server && f->server->connected;
 }
 
 /* --- beginning and end ----------------------------------------------------------------------- */
 
-struct world *noting_world(void)
+struct fixture *noting_fixture(void)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	w->on_event = note;
-	return w;
+	f->on_event = note;
+	return f;
 }
 
-struct world *closing_world(void)
+struct fixture *closing_fixture(void)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	w->on_event = note_and_close;
-	return w;
+	f->on_event = note_and_close;
+	return f;
 }
 
-void close_client(struct world *w)
+void close_client(struct fixture *f)
 {
-	evrdma_conn_close(w->client->conn);
+	evrdma_conn_close(f->client->conn);
 }
 
 static void assert_held(void)
@@ -232,28 +233,28 @@ static void assert_held(void)
 		held_us < HELD_US, "the loop was kept for %llu us", (unsigned long long)held_us);
 }
 
-void close_base(struct world *w, uint64_t most_ms)
+void close_base(struct fixture *f, uint64_t most_ms)
 {
 	begin();
-	world_close_base(w);
-	run_until(w, world_base_is_closed);
+	fixture_close_base(f);
+	run_until(f, fixture_base_is_closed);
 	assert_between(passed_ms(), 0, most_ms + SLACK_MS);
 	assert_held();
-	world_free(w);
+	fixture_free(f);
 }
 
-void finish(struct world *w)
+void finish(struct fixture *f)
 {
 	assert_held();
 	begin();
-	if (w->client)
-		close_client(w);
-	if (w->server)
-		evrdma_conn_close(w->server->conn);
-	run_until(w, world_none_live);
+	if (f->client)
+		close_client(f);
+	if (f->server)
+		evrdma_conn_close(f->server->conn);
+	run_until(f, fixture_none_live);
 	assert_between(passed_ms(), 0, DRAIN_MS + SLACK_MS);
 	assert_held();
-	close_base(w, LINGER_MS);
+	close_base(f, LINGER_MS);
 }
 
 /* --- main ------------------------------------------------------------------------------------ */
@@ -262,7 +263,7 @@ TCase *new_case(const char *name)
 {
 	TCase *tc = tcase_create(name);
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 2 * LONG_S);
 	return tc;
 }
@@ -306,9 +307,9 @@ int main(void)
 	SRunner *runner = srunner_create(suite);
 	int failed;
 
-	place.is_iwarp = !strcmp(env("EVR_KIND"), "siw");
+	testbed.is_iwarp = !strcmp(env("EVR_KIND"), "siw");
 	start_wire();
-	if (place.is_iwarp)
+	if (testbed.is_iwarp)
 		add_iwarp_cases(suite);
 	else
 		add_roce_cases(suite);

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "conform/world.h"
+#include "conform/fixture.h"
 #include "schedule/wire.h"
 
 enum {
@@ -19,7 +19,7 @@ enum {
 	CONNECT_MS = 10000, /* connect_timeout_ms */
 };
 
-/* What a side was told of its end, and when, since begin(). */
+/* What an endpoint was told of its end, and when, since begin(). */
 struct end {
 	unsigned told;
 	int error; /* 0: DISCONNECTED */
@@ -28,14 +28,14 @@ struct end {
 
 extern struct end client_end, server_end;
 
-/* A world that notes how its connections end, and closes none. */
-struct world *noting_world(void);
+/* A fixture that notes how its connections end, and closes none. */
+struct fixture *noting_fixture(void);
 /* The same, but for the closing. */
-struct world *closing_world(void);
+struct fixture *closing_fixture(void);
 /* Closes what is open, within drain_timeout_ms; the loop was never kept since begin(). */
-void finish(struct world *w);
+void finish(struct fixture *f);
 /* The base, of which nothing is left but ids that linger; the loop is not kept meanwhile. */
-void close_base(struct world *w, uint64_t most_ms);
+void close_base(struct fixture *f, uint64_t most_ms);
 
 /* The weather: nothing is lost any more, or these messages are. */
 void calm(void);
@@ -46,14 +46,14 @@ extern const struct weather no_frame, no_carrier;
 void begin(void);
 uint64_t passed_ms(void);
 /* As world_run_until(), but the loop wakes for nothing else, and who holds it is seen. */
-void run_until(struct world *w, bool (*condition)(struct world *));
-void run_for(struct world *w, unsigned s);
-void close_client(struct world *w);
+void run_until(struct fixture *f, bool (*condition)(struct fixture *));
+void run_for(struct fixture *f, unsigned s);
+void close_client(struct fixture *f);
 
-bool client_is_told(struct world *w);
-bool both_are_told(struct world *w);
-bool client_is_up(struct world *w);
-bool both_are_up(struct world *w);
+bool client_is_told(struct fixture *f);
+bool both_are_told(struct fixture *f);
+bool client_is_up(struct fixture *f);
+bool both_are_up(struct fixture *f);
 bool nobody_is_told(void);
 
 /* That the library's timer of so many ms ended it. */

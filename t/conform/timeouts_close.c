@@ -7,79 +7,79 @@ enum { MANY = 100, IWARP_MANY = 20, CLOSES = 1000, ROUNDS = 200, ROUNDS_MS = 100
 
 /* --- the DREQ is lost ------------------------------------------------------------------------ */
 
-static struct world *pair_without_dreq(void)
+static struct fixture *pair_without_dreq(void)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	world_connect_pair(w);
+	fixture_connect_pair(f);
 	lose(WIRE_DREQ);
 	begin();
-	return w;
+	return f;
 }
 
 /* The answer is not waited for again. */
 START_TEST(a_disconnect_that_is_not_answered_ends_with_the_drain_timeout)
 {
-	struct world *w = pair_without_dreq();
+	struct fixture *f = pair_without_dreq();
 
-	ck_assert_int_eq(evrdma_conn_disconnect(w->client->conn), 0);
-	run_until(w, client_is_told);
+	ck_assert_int_eq(evrdma_conn_disconnect(f->client->conn), 0);
+	run_until(f, client_is_told);
 	assert_told(&client_end, ETIMEDOUT);
-	ck_assert_int_eq(w->client->step, EVRDMA_STEP_DISCONNECT);
+	ck_assert_int_eq(f->client->step, EVRDMA_STEP_DISCONNECT);
 	assert_library_took(client_end.ms, DRAIN_MS);
-	close_client(w);
-	run_until(w, world_client_is_closed);
+	close_client(f);
+	run_until(f, fixture_client_is_closed);
 	assert_library_took(client_end.closed_ms, client_end.ms);
 	ck_assert_uint_eq(server_end.told, 0);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 /* The id alone goes on asking. */
 START_TEST(a_close_does_not_wait_for_the_answer)
 {
-	struct world *w = pair_without_dreq();
+	struct fixture *f = pair_without_dreq();
 
-	close_client(w);
-	run_until(w, world_client_is_closed);
+	close_client(f);
+	run_until(f, fixture_client_is_closed);
 	assert_library_took(client_end.closed_ms, 0);
 	ck_assert_uint_eq(server_end.told, 0);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
-static bool server_is_told(struct world *w)
+static bool server_is_told(struct fixture *f)
 {
 	return server_end.told;
 }
 
 START_TEST(the_peer_of_a_closed_connection_hears_of_it_in_the_end)
 {
-	struct world *w = pair_without_dreq();
+	struct fixture *f = pair_without_dreq();
 
-	close_client(w);
-	run_until(w, world_client_is_closed);
+	close_client(f);
+	run_until(f, fixture_client_is_closed);
 	calm();
-	run_until(w, server_is_told);
+	run_until(f, server_is_told);
 	assert_told(&server_end, 0);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 START_TEST(a_disconnect_whose_answer_is_lost_ends_with_the_drain_timeout)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	world_connect_pair(w);
+	fixture_connect_pair(f);
 	lose(WIRE_DREP);
 	begin();
-	ck_assert_int_eq(evrdma_conn_disconnect(w->client->conn), 0);
-	run_until(w, both_are_told);
+	ck_assert_int_eq(evrdma_conn_disconnect(f->client->conn), 0);
+	run_until(f, both_are_told);
 	assert_told(&server_end, 0);
 	assert_library_took(server_end.ms, 0);
 	assert_told(&client_end, ETIMEDOUT);
 	assert_library_took(client_end.ms, DRAIN_MS);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
@@ -87,108 +87,108 @@ static struct evrdma_conn *conns[2 * MANY];
 static unsigned conns_up;
 
 static void collect(
-	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
 {
 	if (event == EVRDMA_CONN_CONNECTED)
-		conns[conns_up++] = side->conn;
+		conns[conns_up++] = endpoint->conn;
 }
 
-static bool all_are_up(struct world *w)
+static bool all_are_up(struct fixture *f)
 {
 	return conns_up == 2 * MANY;
 }
 
-static void connect_many(struct world *w)
+static void connect_many(struct fixture *f)
 {
 	int i;
 
-	w->on_event = collect;
-	w->options.recv_depth = 4;
-	world_listen(w);
+	f->on_event = collect;
+	f->options.recv_depth = 4;
+	fixture_listen(f);
 	for (i = 0; i < MANY; i++)
-		world_connect(w);
-	run_until(w, all_are_up);
+		fixture_connect(f);
+	run_until(f, all_are_up);
 }
 
 START_TEST(many_closes_do_not_wait_for_their_answers)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	int i;
 
-	connect_many(w);
+	connect_many(f);
 	lose(WIRE_DREQ);
 	begin();
 	for (i = 0; i < 2 * MANY; i++)
 		evrdma_conn_close(conns[i]);
-	run_until(w, world_none_live);
+	run_until(f, fixture_none_live);
 	assert_library_took(passed_ms(), 0);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 /* --- one after another ----------------------------------------------------------------------- */
 
-static void connect_and_close(struct world *w)
+static void connect_and_close(struct fixture *f)
 {
-	world_connect(w);
-	run_until(w, both_are_up);
-	close_client(w);
-	run_until(w, world_none_live);
+	fixture_connect(f);
+	run_until(f, both_are_up);
+	close_client(f);
+	run_until(f, fixture_none_live);
 }
 
 /* TCP's TIME-WAIT is a minute, and the CM's some seconds; all of them take less together. */
 START_TEST(what_is_in_time_wait_hinders_no_connection)
 {
-	struct world *w = closing_world();
-	int before[PLACE_COUNTS], after[PLACE_COUNTS], i;
+	struct fixture *f = closing_fixture();
+	int before[TESTBED_COUNTS], after[TESTBED_COUNTS], i;
 
-	w->options.recv_depth = 4;
-	world_listen(w);
-	connect_and_close(w);
-	place.count(before);
+	f->options.recv_depth = 4;
+	fixture_listen(f);
+	connect_and_close(f);
+	testbed.count(before);
 	begin();
 	for (i = 0; i < ROUNDS; i++)
-		connect_and_close(w);
+		connect_and_close(f);
 	ck_assert_uint_le(passed_ms(), ROUNDS_MS);
-	place.count(after);
+	testbed.count(after);
 	ck_assert_mem_eq(before, after, sizeof(before));
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 /* --- a tenth of all frames is lost ----------------------------------------------------------- */
 
 static void close_clients_only(
-	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
 {
-	if (event == EVRDMA_CONN_CONNECTED && side->is_client)
-		conns[conns_up++] = side->conn;
-	side_close_if_down(side, event);
+	if (event == EVRDMA_CONN_CONNECTED && endpoint->is_client)
+		conns[conns_up++] = endpoint->conn;
+	endpoint_close_if_down(endpoint, event);
 }
 
 static unsigned batch(void)
 {
-	return place.is_iwarp ? IWARP_MANY : MANY;
+	return testbed.is_iwarp ? IWARP_MANY : MANY;
 }
 
-static bool batch_is_up(struct world *w)
+static bool batch_is_up(struct fixture *f)
 {
-	return w->established == 2 * batch();
+	return f->established == 2 * batch();
 }
 
-static void connect_batch(struct world *w)
+static void connect_batch(struct fixture *f)
 {
 	unsigned i;
 
 	calm();
-	w->established = 0;
+	f->established = 0;
 	conns_up = 0;
 	for (i = 0; i < batch(); i++)
-		world_connect(w);
-	run_until(w, batch_is_up);
+		fixture_connect(f);
+	run_until(f, batch_is_up);
 }
 
-static void close_batch(struct world *w)
+static void close_batch(struct fixture *f)
 {
 	static const struct weather rough = { .loss = 100 };
 	unsigned i;
@@ -196,26 +196,26 @@ static void close_batch(struct world *w)
 	wire_set(&rough);
 	for (i = 0; i < conns_up; i++)
 		evrdma_conn_close(conns[i]);
-	run_until(w, world_none_live);
+	run_until(f, fixture_none_live);
 }
 
 /* Nobody but the peer ends the other side: none is left half open. */
 START_TEST(the_peers_of_a_thousand_closes_hear_of_them_in_rough_weather)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	unsigned closes = 0;
 
-	w->on_event = close_clients_only;
-	w->options.send_depth = 4;
-	w->options.recv_depth = 4;
-	world_listen(w);
+	f->on_event = close_clients_only;
+	f->options.send_depth = 4;
+	f->options.recv_depth = 4;
+	fixture_listen(f);
 	begin();
 	for (; closes < CLOSES; closes += batch()) {
-		connect_batch(w);
-		close_batch(w);
+		connect_batch(f);
+		close_batch(f);
 	}
 	calm();
-	finish(w);
+	finish(f);
 }
 END_TEST
 

@@ -34,100 +34,100 @@ static void on_calm(evutil_socket_t fd, short what, void *arg)
 	calm();
 }
 
-static void lose_for(struct world *w, enum wire_message message, unsigned s)
+static void lose_for(struct fixture *f, enum wire_message message, unsigned s)
 {
 	const struct timeval tv = { .tv_sec = (time_t)s };
 
 	lose(message);
-	event_base_once(w->loop, -1, EV_TIMEOUT, on_calm, NULL, &tv);
+	event_base_once(f->loop, -1, EV_TIMEOUT, on_calm, NULL, &tv);
 }
 
 /* --- nobody answers -------------------------------------------------------------------------- */
 
 static const char silent_ip[] = "10.77.0.9";
 
-static struct world *connect_in_vain(const char *ip, uint16_t port, int timeout_ms)
+static struct fixture *connect_in_vain(const char *ip, uint16_t port, int timeout_ms)
 {
-	struct world *w = closing_world();
+	struct fixture *f = closing_fixture();
 
-	w->options.connect_timeout_ms = timeout_ms;
+	f->options.connect_timeout_ms = timeout_ms;
 	begin();
-	world_connect_to(w, ip, port);
-	run_until(w, world_none_live);
+	fixture_connect_to(f, ip, port);
+	run_until(f, fixture_none_live);
 	assert_told(&client_end, ETIMEDOUT);
-	return w;
+	return f;
 }
 
 START_TEST(the_kernel_gives_up_a_host_that_never_answers)
 {
-	struct world *w = connect_in_vain(silent_ip, 7471, PATIENCE_MS);
+	struct fixture *f = connect_in_vain(silent_ip, 7471, PATIENCE_MS);
 
 	assert_kernel_took(client_end.ms, CM_SENDS * REQ_MS);
 	assert_library_took(client_end.closed_ms, client_end.ms);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 START_TEST(the_deadline_ends_a_connect_to_a_host_that_never_answers)
 {
-	struct world *w = connect_in_vain(silent_ip, 7471, DEADLINE_MS);
+	struct fixture *f = connect_in_vain(silent_ip, 7471, DEADLINE_MS);
 
 	assert_library_took(client_end.ms, DEADLINE_MS);
 	assert_library_took(client_end.closed_ms, client_end.ms);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 /* The silence costs its turn. */
 START_TEST(the_next_address_is_tried_when_the_first_never_answers)
 {
-	const char *const ips[] = { silent_ip, place.ip };
-	struct world *w = noting_world();
+	const char *const ips[] = { silent_ip, testbed.ip };
+	struct fixture *f = noting_fixture();
 
-	world_listen(w);
+	fixture_listen(f);
 	begin();
-	world_connect_to_each(w, ips, 2, evrdma_listener_get_port(w->listener));
-	run_until(w, both_are_up);
+	fixture_connect_to_each(f, ips, 2, evrdma_listener_get_port(f->listener));
+	run_until(f, both_are_up);
 	assert_library_took(passed_ms(), ATTEMPT_MS);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 /* Its answer was lost in its first turn, and comes in its second. */
 START_TEST(an_address_has_another_turn_after_one_that_never_answers)
 {
-	const char *const ips[] = { place.ip, silent_ip };
-	struct world *w = closing_world();
+	const char *const ips[] = { testbed.ip, silent_ip };
+	struct fixture *f = closing_fixture();
 
-	world_listen(w);
-	lose_for(w, WIRE_REP, 1);
+	fixture_listen(f);
+	lose_for(f, WIRE_REP, 1);
 	begin();
-	world_connect_to_each(w, ips, 2, evrdma_listener_get_port(w->listener));
-	run_until(w, both_are_up);
+	fixture_connect_to_each(f, ips, 2, evrdma_listener_get_port(f->listener));
+	run_until(f, both_are_up);
 	assert_library_took(passed_ms(), 2 * ATTEMPT_MS);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 /* siw makes the TCP connection inside the call, and keeps the loop for it. */
 START_TEST(tcp_gives_up_a_host_that_never_answers)
 {
-	struct world *w = connect_in_vain(silent_ip, 7471, PATIENCE_MS);
+	struct fixture *f = connect_in_vain(silent_ip, 7471, PATIENCE_MS);
 
 	assert_kernel_took(client_end.ms, TCP_SYN_MS);
 	begin();
-	finish(w);
+	finish(f);
 }
 END_TEST
 
-/* A TCP server that says nothing: the kernel accepts in its place. */
+/* A TCP server that says nothing: the kernel accepts for it. */
 static int listen_in_silence(uint16_t *port)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_in sin;
 	socklen_t len = sizeof(sin);
 
-	world_address(&sin, place.ip, 0);
+	fixture_address(&sin, testbed.ip, 0);
 	ck_assert_int_eq(bind(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
 	ck_assert_int_eq(listen(fd, 8), 0);
 	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&sin, &len), 0);
@@ -135,34 +135,34 @@ static int listen_in_silence(uint16_t *port)
 	return fd;
 }
 
-static struct world *connect_to_silence(int timeout_ms)
+static struct fixture *connect_to_silence(int timeout_ms)
 {
 	uint16_t port;
 	int fd = listen_in_silence(&port);
-	struct world *w = connect_in_vain(place.ip, port, timeout_ms);
+	struct fixture *f = connect_in_vain(testbed.ip, port, timeout_ms);
 
 	close(fd);
-	return w;
+	return f;
 }
 
 START_TEST(the_driver_gives_up_a_tcp_server_that_never_answers)
 {
-	struct world *w = connect_to_silence(PATIENCE_MS);
+	struct fixture *f = connect_to_silence(PATIENCE_MS);
 
 	assert_kernel_took(client_end.ms, MPA_REPLY_MS);
 	assert_library_took(client_end.closed_ms, client_end.ms);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 /* But the id goes when the driver has its answer. */
 START_TEST(the_deadline_ends_a_connect_to_a_tcp_server_that_never_answers)
 {
-	struct world *w = connect_to_silence(DEADLINE_MS);
+	struct fixture *f = connect_to_silence(DEADLINE_MS);
 
 	assert_library_took(client_end.ms, DEADLINE_MS);
 	assert_kernel_took(client_end.closed_ms, MPA_REPLY_MS);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
@@ -170,191 +170,191 @@ END_TEST
 
 static struct evrdma_request *waiting;
 
-static void let_wait(struct world *w, struct evrdma_request *request)
+static void let_wait(struct fixture *f, struct evrdma_request *request)
 {
 	waiting = request;
 }
 
-static bool server_is_told(struct world *w)
+static bool server_is_told(struct fixture *f)
 {
 	return server_end.told;
 }
 
 START_TEST(a_peer_that_gave_up_is_told_as_that)
 {
-	struct world *w = closing_world();
+	struct fixture *f = closing_fixture();
 
-	w->on_request = let_wait;
-	w->options.connect_timeout_ms = DEADLINE_MS;
-	world_listen(w);
+	f->on_request = let_wait;
+	f->options.connect_timeout_ms = DEADLINE_MS;
+	fixture_listen(f);
 	begin();
-	world_connect(w);
-	run_until(w, world_none_live);
-	run_for(w, 2 * MPA_REPLY_MS / 1000);
+	fixture_connect(f);
+	run_until(f, fixture_none_live);
+	run_for(f, 2 * MPA_REPLY_MS / 1000);
 	begin();
-	ck_assert_int_eq(evrdma_conn_accept(world_side_new(w, false)->conn, waiting), 0);
-	run_until(w, server_is_told);
+	ck_assert_int_eq(evrdma_conn_accept(fixture_endpoint_new(f, false)->conn, waiting), 0);
+	run_until(f, server_is_told);
 	assert_told(&server_end, ECONNRESET);
 	assert_library_took(server_end.ms, 0);
-	run_until(w, world_none_live);
-	ck_assert_ptr_nonnull(strstr(w->last_error, "the peer gave up"));
-	finish(w);
+	run_until(f, fixture_none_live);
+	ck_assert_ptr_nonnull(strstr(f->last_error, "the peer gave up"));
+	finish(f);
 }
 END_TEST
 
 /* rxe has no route to itself by an address that is not its own. */
 START_TEST(who_connects_to_127_0_0_1_is_told_to_take_the_devices_address)
 {
-	struct world *w = closing_world();
+	struct fixture *f = closing_fixture();
 
 	begin();
-	world_connect_to(w, "127.0.0.1", 7471);
-	run_until(w, world_none_live);
+	fixture_connect_to(f, "127.0.0.1", 7471);
+	run_until(f, fixture_none_live);
 	assert_told(&client_end, ENODEV);
-	ck_assert_msg(strstr(w->last_error, "use an address of the RDMA device") != NULL, "%s",
-		w->last_error);
-	finish(w);
+	ck_assert_msg(strstr(f->last_error, "use an address of the RDMA device") != NULL, "%s",
+		f->last_error);
+	finish(f);
 }
 END_TEST
 
 /* --- messages of the handshake are lost ------------------------------------------------------ */
 
 /* For so many seconds; 0: for ever. */
-static void connect_losing(struct world *w, enum wire_message message, unsigned s)
+static void connect_losing(struct fixture *f, enum wire_message message, unsigned s)
 {
-	world_listen(w);
+	fixture_listen(f);
 	if (s)
-		lose_for(w, message, s);
+		lose_for(f, message, s);
 	else
 		lose(message);
 	begin();
-	world_connect(w);
+	fixture_connect(f);
 }
 
 START_TEST(a_lost_req_is_sent_again)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	connect_losing(w, WIRE_REQ, LOST_S);
-	run_until(w, both_are_up);
+	connect_losing(f, WIRE_REQ, LOST_S);
+	run_until(f, both_are_up);
 	assert_kernel_took(passed_ms(), REQ_MS);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 START_TEST(without_a_rep_both_ends_time_out)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	connect_losing(w, WIRE_REP, 0);
-	run_until(w, both_are_told);
+	connect_losing(f, WIRE_REP, 0);
+	run_until(f, both_are_told);
 	assert_told(&client_end, ETIMEDOUT);
 	assert_told(&server_end, ETIMEDOUT);
 	assert_library_took(client_end.ms, CONNECT_MS);
 	assert_library_took(server_end.ms, CONNECT_MS);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 START_TEST(who_waits_for_a_rep_or_its_answer_is_closed_at_once)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	connect_losing(w, WIRE_REP, 0);
-	run_for(w, 1);
+	connect_losing(f, WIRE_REP, 0);
+	run_for(f, 1);
 	begin();
-	close_client(w);
-	evrdma_conn_close(w->server->conn);
-	run_until(w, world_none_live);
+	close_client(f);
+	evrdma_conn_close(f->server->conn);
+	run_until(f, fixture_none_live);
 	assert_library_took(passed_ms(), 0);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 START_TEST(the_kernel_gives_up_a_rep_that_is_not_answered)
 {
-	struct world *w = closing_world();
+	struct fixture *f = closing_fixture();
 
-	w->options.connect_timeout_ms = PATIENCE_MS;
-	connect_losing(w, WIRE_REP, 0);
-	run_until(w, both_are_told);
+	f->options.connect_timeout_ms = PATIENCE_MS;
+	connect_losing(f, WIRE_REP, 0);
+	run_until(f, both_are_told);
 	assert_told(&client_end, ETIMEDOUT);
 	assert_told(&server_end, ETIMEDOUT);
 	assert_kernel_took(server_end.ms, CM_SENDS * RESPONSE_MS);
 	assert_kernel_took(client_end.ms, CM_SENDS * REQ_MS);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 START_TEST(a_lost_rep_is_sent_again)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	connect_losing(w, WIRE_REP, LOST_S);
-	run_until(w, both_are_up);
+	connect_losing(f, WIRE_REP, LOST_S);
+	run_until(f, both_are_up);
 	assert_kernel_took(passed_ms(), RESPONSE_MS);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 /* The client is up meanwhile, and the server's good-bye ends it. */
 START_TEST(without_an_rtu_the_server_times_out)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	connect_losing(w, WIRE_RTU, 0);
-	run_until(w, both_are_told);
+	connect_losing(f, WIRE_RTU, 0);
+	run_until(f, both_are_told);
 	assert_told(&server_end, ETIMEDOUT);
 	assert_told(&client_end, 0);
 	assert_library_took(server_end.ms, CONNECT_MS);
 	assert_library_took(client_end.ms, CONNECT_MS);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 START_TEST(a_lost_rtu_is_sent_again)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	connect_losing(w, WIRE_RTU, LOST_S);
-	run_until(w, both_are_up);
+	connect_losing(f, WIRE_RTU, LOST_S);
+	run_until(f, both_are_up);
 	assert_kernel_took(passed_ms(), RESPONSE_MS);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
-static struct world *pair_without_rtu(unsigned s)
+static struct fixture *pair_without_rtu(unsigned s)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	connect_losing(w, WIRE_RTU, s);
-	run_until(w, client_is_up);
-	side_send(w->client, 1, 64);
-	run_until(w, both_are_up);
+	connect_losing(f, WIRE_RTU, s);
+	run_until(f, client_is_up);
+	endpoint_send(f->client, 1, 64);
+	run_until(f, both_are_up);
 	assert_library_took(passed_ms(), 0);
-	return w;
+	return f;
 }
 
 START_TEST(a_message_stands_in_for_the_rtu)
 {
-	struct world *w = pair_without_rtu(LATE_S);
+	struct fixture *f = pair_without_rtu(LATE_S);
 
-	run_for(w, 2 * CM_SENDS * RESPONSE_MS / 1000);
-	ck_assert_msg(nobody_is_told(), "%s", w->last_error);
-	finish(w);
+	run_for(f, 2 * CM_SENDS * RESPONSE_MS / 1000);
+	ck_assert_msg(nobody_is_told(), "%s", f->last_error);
+	finish(f);
 }
 END_TEST
 
 /* Its CM then knows nothing of the connection, and cannot tell the client. */
 START_TEST(the_kernel_gives_up_an_rtu_that_never_comes)
 {
-	struct world *w = pair_without_rtu(0);
+	struct fixture *f = pair_without_rtu(0);
 
-	run_for(w, 2 * CM_SENDS * RESPONSE_MS / 1000);
+	run_for(f, 2 * CM_SENDS * RESPONSE_MS / 1000);
 	assert_told(&server_end, ETIMEDOUT);
 	assert_kernel_took(server_end.ms, CM_SENDS * RESPONSE_MS);
 	ck_assert_uint_eq(client_end.told, 0);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
@@ -362,7 +362,7 @@ END_TEST
 
 static unsigned requests;
 
-static void reject(struct world *w, struct evrdma_request *request)
+static void reject(struct fixture *f, struct evrdma_request *request)
 {
 	requests++;
 	ck_assert_int_eq(evrdma_request_reject(request, NULL, 0), 0);
@@ -371,29 +371,29 @@ static void reject(struct world *w, struct evrdma_request *request)
 /* The server is asked again, for it has forgotten that it was. */
 START_TEST(without_a_rej_the_client_times_out)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	w->on_request = reject;
-	connect_losing(w, WIRE_REJ, 0);
-	run_until(w, client_is_told);
+	f->on_request = reject;
+	connect_losing(f, WIRE_REJ, 0);
+	run_until(f, client_is_told);
 	assert_told(&client_end, ETIMEDOUT);
 	assert_library_took(client_end.ms, CONNECT_MS);
 	ck_assert_uint_eq(requests, 2);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 START_TEST(who_was_not_told_no_asks_again)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	w->on_request = reject;
-	connect_losing(w, WIRE_REJ, LOST_S);
-	run_until(w, client_is_told);
+	f->on_request = reject;
+	connect_losing(f, WIRE_REJ, LOST_S);
+	run_until(f, client_is_told);
 	assert_told(&client_end, ECONNREFUSED);
 	assert_kernel_took(client_end.ms, REQ_MS);
 	ck_assert_uint_eq(requests, 2);
-	finish(w);
+	finish(f);
 }
 END_TEST
 

@@ -11,17 +11,17 @@ enum { EACH = 5000, FAILING = EACH / 100 };
  */
 START_TEST(peers_that_go_without_a_word_keep_nobody)
 {
-	struct world *w;
+	struct fixture *f;
 
 	hostile_start(EACH);
-	w = closing_world();
-	w->options.recv_depth = 4;
-	world_listen(w);
-	hostile_let_go(w);
+	f = closing_fixture();
+	f->options.recv_depth = 4;
+	fixture_listen(f);
+	hostile_let_go(f);
 	begin();
-	run_until(w, hostile_are_gone);
-	ck_assert_uint_ge(w->established, HOSTILE_PEERS * (EACH - FAILING));
-	finish(w);
+	run_until(f, hostile_are_gone);
+	ck_assert_uint_ge(f->established, HOSTILE_PEERS * (EACH - FAILING));
+	finish(f);
 }
 END_TEST
 

@@ -15,98 +15,98 @@ static struct evrdma_conn *conns[2 * CONNS];
 static unsigned num_up, num_told;
 
 static void collect(
-	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
 {
 	if (event == EVRDMA_CONN_CONNECTED)
-		conns[num_up++] = side->conn;
+		conns[num_up++] = endpoint->conn;
 	num_told += event == EVRDMA_CONN_ERROR || event == EVRDMA_CONN_DISCONNECTED;
 }
 
-static bool all_are_up(struct world *w)
+static bool all_are_up(struct fixture *f)
 {
 	return num_up == 2 * CONNS;
 }
 
-static bool all_are_told(struct world *w)
+static bool all_are_told(struct fixture *f)
 {
 	return num_told == 2 * CONNS;
 }
 
-static void connect_many(struct world *w)
+static void connect_many(struct fixture *f)
 {
 	int i;
 
-	w->on_event = collect;
-	w->options.recv_depth = 4;
-	world_listen(w);
+	f->on_event = collect;
+	f->options.recv_depth = 4;
+	fixture_listen(f);
 	for (i = 0; i < CONNS; i++)
-		world_connect(w);
-	run_until(w, all_are_up);
+		fixture_connect(f);
+	run_until(f, all_are_up);
 }
 
-static void close_all(struct world *w)
+static void close_all(struct fixture *f)
 {
 	unsigned i;
 
 	begin();
 	for (i = 0; i < num_up; i++)
 		evrdma_conn_close(conns[i]);
-	run_until(w, world_none_live);
+	run_until(f, fixture_none_live);
 	assert_library_took(passed_ms(), 0);
 }
 
-static void assert_none_lingers(const struct world *w)
+static void assert_none_lingers(const struct fixture *f)
 {
 	struct evrdma_base_stats stats;
 
-	evrdma_base_get_stats(w->base, &stats);
+	evrdma_base_get_stats(f->base, &stats);
 	ck_assert_uint_eq(stats.ids_lingering, 0);
 }
 
 /* Nobody can answer. finish() sees that the loop went on, as a timer of 1 ms would. */
 START_TEST(many_closes_while_the_link_is_down_keep_nobody)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	connect_many(w);
+	connect_many(f);
 	wire_set(&no_carrier);
-	run_for(w, 1);
-	close_all(w);
-	run_for(w, down_s[_i]);
+	run_for(f, 1);
+	close_all(f);
+	run_for(f, down_s[_i]);
 	calm();
-	run_for(w, PATIENCE_S);
-	assert_none_lingers(w);
-	finish(w);
+	run_for(f, PATIENCE_S);
+	assert_none_lingers(f);
+	finish(f);
 }
 END_TEST
 
 START_TEST(a_base_that_is_closed_while_the_link_is_down_keeps_nobody)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	connect_many(w);
+	connect_many(f);
 	wire_set(&no_carrier);
-	run_for(w, 1);
-	close_all(w);
-	close_base(w, CLOSING_S * 1000);
+	run_for(f, 1);
+	close_all(f);
+	close_base(f, CLOSING_S * 1000);
 }
 END_TEST
 
 /* No frame passes; without a carrier rxe would keep them, see timeouts_traffic.c. */
 START_TEST(keepalive_ends_many_whose_link_is_dead_and_keeps_nobody)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	w->options.keepalive_ms = KEEPALIVE_MS;
-	connect_many(w);
+	f->options.keepalive_ms = KEEPALIVE_MS;
+	connect_many(f);
 	wire_set(&no_frame);
 	begin();
-	run_until(w, all_are_told);
-	close_all(w);
+	run_until(f, all_are_told);
+	close_all(f);
 	calm();
-	run_for(w, PATIENCE_S);
-	assert_none_lingers(w);
-	finish(w);
+	run_for(f, PATIENCE_S);
+	assert_none_lingers(f);
+	finish(f);
 }
 END_TEST
 

@@ -35,13 +35,13 @@ enum {
 
 /* --- the wire is cut ------------------------------------------------------------------------- */
 
-static void cut_while_both_send(struct world *w, const struct weather *weather)
+static void cut_while_both_send(struct fixture *f, const struct weather *weather)
 {
-	world_connect_pair(w);
+	fixture_connect_pair(f);
 	wire_set(weather);
 	begin();
-	side_send(w->client, SENDS, 64);
-	side_send(w->server, SENDS, 64);
+	endpoint_send(f->client, SENDS, 64);
+	endpoint_send(f->server, SENDS, 64);
 }
 
 static void assert_both_told(int error)
@@ -50,181 +50,181 @@ static void assert_both_told(int error)
 	assert_told(&server_end, error);
 }
 
-static struct world *end_by_cut(const struct weather *weather, int ack_timeout, uint8_t retries)
+static struct fixture *end_by_cut(const struct weather *weather, int ack_timeout, uint8_t retries)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	w->options.ack_timeout = ack_timeout;
-	w->options.retry_count = retries;
-	cut_while_both_send(w, weather);
-	run_until(w, both_are_told);
+	f->options.ack_timeout = ack_timeout;
+	f->options.retry_count = retries;
+	cut_while_both_send(f, weather);
+	run_until(f, both_are_told);
 	assert_both_told(ETIMEDOUT);
-	return w;
+	return f;
 }
 
 START_TEST(the_retries_end_what_no_frame_passes_of)
 {
-	struct world *w = end_by_cut(&no_frame, -1, RETRIES);
+	struct fixture *f = end_by_cut(&no_frame, -1, RETRIES);
 
 	assert_kernel_took(client_end.ms, (RETRIES + 1) * ACK_MS);
 	assert_kernel_took(server_end.ms, (RETRIES + 1) * ACK_MS);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 START_TEST(without_retries_one_ack_timeout_ends_both)
 {
-	struct world *w = end_by_cut(&no_frame, -1, 0);
+	struct fixture *f = end_by_cut(&no_frame, -1, 0);
 
 	assert_kernel_took(client_end.ms, ACK_MS);
 	assert_kernel_took(server_end.ms, ACK_MS);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 START_TEST(a_small_ack_timeout_ends_both_sooner)
 {
-	struct world *w = end_by_cut(&no_frame, 16, RETRIES);
+	struct fixture *f = end_by_cut(&no_frame, 16, RETRIES);
 
 	assert_kernel_took(client_end.ms, (RETRIES + 1) * ACK_16_MS);
 	assert_kernel_took(server_end.ms, (RETRIES + 1) * ACK_16_MS);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
-static void accept_with_seven_retries(struct world *w, struct evrdma_request *request)
+static void accept_with_seven_retries(struct fixture *f, struct evrdma_request *request)
 {
-	w->options.retry_count = 7;
-	side_accept(world_side_new(w, false), request);
+	f->options.retry_count = 7;
+	endpoint_accept(fixture_endpoint_new(f, false), request);
 }
 
 /* The CM has no room for the server's. */
 START_TEST(retry_count_is_the_connecting_sides)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	w->options.retry_count = 0;
-	w->on_request = accept_with_seven_retries;
-	cut_while_both_send(w, &no_frame);
-	run_until(w, both_are_told);
+	f->options.retry_count = 0;
+	f->on_request = accept_with_seven_retries;
+	cut_while_both_send(f, &no_frame);
+	run_until(f, both_are_told);
 	assert_both_told(ETIMEDOUT);
 	assert_kernel_took(client_end.ms, ACK_MS);
 	assert_kernel_took(server_end.ms, ACK_MS);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 START_TEST(without_a_carrier_the_connecting_side_is_told_first)
 {
-	struct world *w = end_by_cut(&no_carrier, -1, RETRIES);
+	struct fixture *f = end_by_cut(&no_carrier, -1, RETRIES);
 
 	assert_kernel_took(client_end.ms, NEIGHBOUR_MS);
 	assert_kernel_took(server_end.ms, (RETRIES + 1) * ACK_MS);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 /* What was sent is still on its way. */
 START_TEST(no_frame_passes_and_a_close_takes_no_longer)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	cut_while_both_send(w, &no_frame);
-	run_for(w, 1);
+	cut_while_both_send(f, &no_frame);
+	run_for(f, 1);
 	ck_assert(nobody_is_told());
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 START_TEST(the_carrier_is_gone_and_a_close_takes_no_longer)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	cut_while_both_send(w, &no_carrier);
-	run_for(w, 1);
+	cut_while_both_send(f, &no_carrier);
+	run_for(f, 1);
 	ck_assert(nobody_is_told());
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 /* A frame that waits for a neighbour's address keeps its QP, and rxe who destroys it: the loop. */
 START_TEST(without_a_carrier_rxe_keeps_a_close_until_the_neighbour_is_given_up)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	cut_while_both_send(w, &no_carrier);
-	run_for(w, 1);
-	close_client(w);
-	evrdma_conn_close(w->server->conn);
-	run_until(w, world_none_live);
+	cut_while_both_send(f, &no_carrier);
+	run_for(f, 1);
+	close_client(f);
+	evrdma_conn_close(f->server->conn);
+	run_until(f, fixture_none_live);
 	assert_kernel_took(passed_ms(), NEIGHBOUR_MS);
 	begin();
-	finish(w);
+	finish(f);
 }
 END_TEST
 
-static struct world *disconnect_what_is_cut(void)
+static struct fixture *disconnect_what_is_cut(void)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	cut_while_both_send(w, &no_frame);
-	ck_assert_int_eq(evrdma_conn_disconnect(w->client->conn), 0);
-	run_until(w, client_is_told);
-	return w;
+	cut_while_both_send(f, &no_frame);
+	ck_assert_int_eq(evrdma_conn_disconnect(f->client->conn), 0);
+	run_until(f, client_is_told);
+	return f;
 }
 
 START_TEST(a_disconnect_of_what_is_cut_ends_with_the_drain_timeout)
 {
-	struct world *w = disconnect_what_is_cut();
+	struct fixture *f = disconnect_what_is_cut();
 
 	assert_told(&client_end, ETIMEDOUT);
-	ck_assert_int_eq(w->client->step, EVRDMA_STEP_DELIVER);
+	ck_assert_int_eq(f->client->step, EVRDMA_STEP_DELIVER);
 	assert_library_took(client_end.ms, DRAIN_MS);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 /* siw says that it is closed, and leaves the rest to TCP. */
 START_TEST(an_iwarp_disconnect_waits_for_no_answer)
 {
-	struct world *w = disconnect_what_is_cut();
+	struct fixture *f = disconnect_what_is_cut();
 
 	assert_told(&client_end, 0);
 	assert_library_took(client_end.ms, 0);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
-static bool all_has_arrived(struct world *w)
+static bool all_has_arrived(struct fixture *f)
 {
-	return w->client->received == SENDS && w->server->received == SENDS;
+	return f->client->received == SENDS && f->server->received == SENDS;
 }
 
 START_TEST(seven_retries_are_for_ever)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	w->options.retry_count = 7;
-	cut_while_both_send(w, &no_frame);
-	run_for(w, FOR_EVER_S);
-	ck_assert_msg(nobody_is_told(), "%s", w->last_error);
+	f->options.retry_count = 7;
+	cut_while_both_send(f, &no_frame);
+	run_for(f, FOR_EVER_S);
+	ck_assert_msg(nobody_is_told(), "%s", f->last_error);
 	calm();
-	run_until(w, all_has_arrived);
-	finish(w);
+	run_until(f, all_has_arrived);
+	finish(f);
 }
 END_TEST
 
 /* The kernel says no more of it than that the connection is closed. */
-static struct world *end_by_tcp(const struct weather *weather)
+static struct fixture *end_by_tcp(const struct weather *weather)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	cut_while_both_send(w, weather);
-	run_until(w, both_are_told);
+	cut_while_both_send(f, weather);
+	run_until(f, both_are_told);
 	assert_both_told(0);
 	assert_kernel_took(client_end.ms, TCP_MS);
 	assert_kernel_took(server_end.ms, TCP_MS);
-	return w;
+	return f;
 }
 
 START_TEST(tcp_gives_up_what_no_frame_passes_of)
@@ -241,7 +241,7 @@ END_TEST
 
 /* --- no buffer is posted --------------------------------------------------------------------- */
 
-/* What a side says of those who send to it. */
+/* What an endpoint counts of those who send to it. */
 struct rnr {
 	uint8_t retry_count;
 	int min_timer_us;
@@ -250,54 +250,54 @@ struct rnr {
 static const struct rnr server_rnr_default = { 7, 640 };
 static struct rnr server_rnr;
 
-static void set_rnr(struct world *w, struct rnr rnr)
+static void set_rnr(struct fixture *f, struct rnr rnr)
 {
-	w->options.rnr_retry_count = rnr.retry_count;
-	w->options.min_rnr_timer_us = rnr.min_timer_us;
+	f->options.rnr_retry_count = rnr.retry_count;
+	f->options.min_rnr_timer_us = rnr.min_timer_us;
 }
 
-static void accept_without_buffers(struct world *w, struct evrdma_request *request)
+static void accept_without_buffers(struct fixture *f, struct evrdma_request *request)
 {
-	w->options.recv_pool = NULL;
-	set_rnr(w, server_rnr);
-	side_accept(world_side_new(w, false), request);
+	f->options.recv_pool = NULL;
+	set_rnr(f, server_rnr);
+	endpoint_accept(fixture_endpoint_new(f, false), request);
 }
 
-static struct world *send_to_no_buffer(struct rnr client, struct rnr server)
+static struct fixture *send_to_no_buffer(struct rnr client, struct rnr server)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	set_rnr(w, client);
+	set_rnr(f, client);
 	server_rnr = server;
-	w->on_request = accept_without_buffers;
-	world_connect_pair(w);
+	f->on_request = accept_without_buffers;
+	fixture_connect_pair(f);
 	begin();
-	side_send(w->client, 1, 64);
-	return w;
+	endpoint_send(f->client, 1, 64);
+	return f;
 }
 
-static void post_a_buffer(struct side *side)
+static void post_a_buffer(struct endpoint *endpoint)
 {
-	struct evrdma_buf *buf = evrdma_pool_get(side->world->pool);
+	struct evrdma_buf *buf = evrdma_pool_get(endpoint->fixture->pool);
 
 	ck_assert_ptr_nonnull(buf);
-	ck_assert_int_eq(evrdma_conn_recv(side->conn, buf), 0);
+	ck_assert_int_eq(evrdma_conn_recv(endpoint->conn, buf), 0);
 	evrdma_buf_unref(buf);
 }
 
-static bool server_has_received(struct world *w)
+static bool server_has_received(struct fixture *f)
 {
-	return w->server->received;
+	return f->server->received;
 }
 
 static void end_by_no_buffer(struct rnr client, struct rnr server, uint64_t ms)
 {
-	struct world *w = send_to_no_buffer(client, server);
+	struct fixture *f = send_to_no_buffer(client, server);
 
-	run_until(w, client_is_told);
+	run_until(f, client_is_told);
 	assert_told(&client_end, ENOBUFS);
 	assert_kernel_took(client_end.ms, ms);
-	finish(w);
+	finish(f);
 }
 
 START_TEST(a_message_that_finds_no_buffer_is_sent_again_so_often)
@@ -328,74 +328,74 @@ END_TEST
 START_TEST(a_message_waits_for_a_buffer_for_ever)
 {
 	const struct rnr client = { RNR_RETRIES, RNR_US };
-	struct world *w = send_to_no_buffer(client, server_rnr_default);
+	struct fixture *f = send_to_no_buffer(client, server_rnr_default);
 
-	run_for(w, A_MINUTE_S);
-	ck_assert_msg(nobody_is_told(), "%s", w->last_error);
+	run_for(f, A_MINUTE_S);
+	ck_assert_msg(nobody_is_told(), "%s", f->last_error);
 	begin();
-	post_a_buffer(w->server);
-	run_until(w, server_has_received);
+	post_a_buffer(f->server);
+	run_until(f, server_has_received);
 	ck_assert_uint_le(passed_ms(), SLACK_MS);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 START_TEST(iwarp_ends_with_a_message_that_finds_no_buffer)
 {
-	struct world *w = send_to_no_buffer(server_rnr_default, server_rnr_default);
+	struct fixture *f = send_to_no_buffer(server_rnr_default, server_rnr_default);
 
-	run_until(w, both_are_told);
+	run_until(f, both_are_told);
 	assert_both_told(0);
 	assert_library_took(client_end.ms, 0);
 	assert_library_took(server_end.ms, 0);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
-static void send_more(struct side *side, const struct evrdma_error *error)
+static void send_more(struct endpoint *endpoint, const struct evrdma_error *error)
 {
-	if (!error && side->sends_taken < MESSAGES)
-		side_send(side, 1, 64);
+	if (!error && endpoint->sends_taken < MESSAGES)
+		endpoint_send(endpoint, 1, 64);
 }
 
-static bool all_messages_came(struct world *w)
+static bool all_messages_came(struct fixture *f)
 {
-	return w->server->received == MESSAGES;
+	return f->server->received == MESSAGES;
 }
 
 /* The peer keeps as many on their way as there are buffers: whenever the loop is late, none is. */
 START_TEST(a_stream_as_deep_as_the_receive_queue_is_not_held_up)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 	struct evrdma_traffic_stats stats;
 
-	w->on_sent = send_more;
-	world_connect_pair(w);
+	f->on_sent = send_more;
+	fixture_connect_pair(f);
 	begin();
-	side_send(w->client, w->options.recv_depth, 64);
-	run_until(w, all_messages_came);
-	evrdma_conn_get_stats(w->server->conn, &stats);
+	endpoint_send(f->client, f->options.recv_depth, 64);
+	run_until(f, all_messages_came);
+	evrdma_conn_get_stats(f->server->conn, &stats);
 	ck_assert_uint_gt(stats.receive_queue_empty, 0);
 	ck_assert_uint_lt(passed_ms(), CM_RNR_MS / 4);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
-static struct side *asking, *answering;
+static struct endpoint *asking, *answering;
 static unsigned answers;
 static uint64_t asked_ms, longest_ms;
 
 static void ask(void)
 {
 	asked_ms = passed_ms();
-	side_send(asking, 1, 64);
+	endpoint_send(asking, 1, 64);
 }
 
-static void ask_or_answer(struct side *side, const struct evrdma_recv *recv)
+static void ask_or_answer(struct endpoint *endpoint, const struct evrdma_recv *recv)
 {
-	if (side == answering)
-		side_send(side, 1, 64);
-	if (side != asking)
+	if (endpoint == answering)
+		endpoint_send(endpoint, 1, 64);
+	if (endpoint != asking)
 		return;
 	if (passed_ms() - asked_ms > longest_ms)
 		longest_ms = passed_ms() - asked_ms;
@@ -403,48 +403,48 @@ static void ask_or_answer(struct side *side, const struct evrdma_recv *recv)
 		ask();
 }
 
-static void send_without_end(struct side *side, const struct evrdma_error *error)
+static void send_without_end(struct endpoint *endpoint, const struct evrdma_error *error)
 {
-	if (!error && side->is_client && side != asking && answers < ANSWERS)
-		side_send(side, 1, 64);
+	if (!error && endpoint->is_client && endpoint != asking && answers < ANSWERS)
+		endpoint_send(endpoint, 1, 64);
 }
 
-static bool all_is_answered(struct world *w)
+static bool all_is_answered(struct fixture *f)
 {
 	return answers == ANSWERS;
 }
 
-static void accept_on_a_shared_queue(struct world *w, struct evrdma_request *request)
+static void accept_on_a_shared_queue(struct fixture *f, struct evrdma_request *request)
 {
-	w->options.recv_pool = NULL;
-	w->options.srq = w->tag;
-	side_accept(world_side_new(w, false), request);
-	w->options.recv_pool = w->pool;
-	w->options.srq = NULL;
+	f->options.recv_pool = NULL;
+	f->options.srq = f->tag;
+	endpoint_accept(fixture_endpoint_new(f, false), request);
+	f->options.recv_pool = f->pool;
+	f->options.srq = NULL;
 }
 
 START_TEST(who_takes_all_of_a_shared_queue_holds_up_nobody_for_long)
 {
-	struct world *w = closing_world();
-	struct side *greedy;
+	struct fixture *f = closing_fixture();
+	struct endpoint *greedy;
 
-	w->tag = evrdma_srq_new(w->base, w->pool, SHARED);
-	w->on_request = accept_on_a_shared_queue;
-	w->on_recv = ask_or_answer;
-	w->on_sent = send_without_end;
-	world_connect_pair(w);
-	greedy = w->client;
-	world_connect_pair(w);
-	asking = w->client;
-	answering = w->server;
+	f->tag = evrdma_srq_new(f->base, f->pool, SHARED);
+	f->on_request = accept_on_a_shared_queue;
+	f->on_recv = ask_or_answer;
+	f->on_sent = send_without_end;
+	fixture_connect_pair(f);
+	greedy = f->client;
+	fixture_connect_pair(f);
+	asking = f->client;
+	answering = f->server;
 	begin();
-	side_send(greedy, w->options.send_depth, 64);
+	endpoint_send(greedy, f->options.send_depth, 64);
 	ask();
-	run_until(w, all_is_answered);
+	run_until(f, all_is_answered);
 	ck_assert_uint_lt(longest_ms, CM_RNR_MS / 4);
 	evrdma_conn_close(greedy->conn);
-	evrdma_srq_free(w->tag);
-	finish(w);
+	evrdma_srq_free(f->tag);
+	finish(f);
 }
 END_TEST
 
@@ -452,73 +452,73 @@ END_TEST
 
 START_TEST(a_keepalive_that_is_not_answered_ends_both)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	w->options.keepalive_ms = KEEPALIVE_MS;
-	world_connect_pair(w);
+	f->options.keepalive_ms = KEEPALIVE_MS;
+	fixture_connect_pair(f);
 	begin();
 	wire_set(&no_frame);
-	run_until(w, both_are_told);
+	run_until(f, both_are_told);
 	assert_both_told(ETIMEDOUT);
 	assert_library_took(client_end.ms, 2 * KEEPALIVE_MS);
 	assert_library_took(server_end.ms, 2 * KEEPALIVE_MS);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 static void on_turn_to_send(evutil_socket_t fd, short what, void *arg)
 {
-	struct world *w = arg;
+	struct fixture *f = arg;
 
-	if (!w->client->down)
-		side_send(w->client, 1, 64);
+	if (!f->client->down)
+		endpoint_send(f->client, 1, 64);
 }
 
 /* What is sent meanwhile is no sign of the peer. */
 START_TEST(a_keepalive_ends_who_goes_on_sending)
 {
 	static const struct timeval now_and_then = { .tv_usec = KEEPALIVE_MS / 4 * 1000 };
-	struct world *w = noting_world();
-	struct event *timer = event_new(w->loop, -1, EV_PERSIST, on_turn_to_send, w);
+	struct fixture *f = noting_fixture();
+	struct event *timer = event_new(f->loop, -1, EV_PERSIST, on_turn_to_send, f);
 
-	w->options.keepalive_ms = KEEPALIVE_MS;
-	world_connect_pair(w);
+	f->options.keepalive_ms = KEEPALIVE_MS;
+	fixture_connect_pair(f);
 	begin();
 	wire_set(&no_frame);
 	event_add(timer, &now_and_then);
-	run_until(w, client_is_told);
+	run_until(f, client_is_told);
 	event_free(timer);
 	assert_told(&client_end, ETIMEDOUT);
 	assert_library_took(client_end.ms, 2 * KEEPALIVE_MS);
-	finish(w);
+	finish(f);
 }
 END_TEST
 
 START_TEST(a_keepalive_that_is_answered_ends_nothing)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	w->options.keepalive_ms = KEEPALIVE_MS;
-	world_connect_pair(w);
+	f->options.keepalive_ms = KEEPALIVE_MS;
+	fixture_connect_pair(f);
 	begin();
-	run_for(w, FOR_EVER_S);
-	ck_assert_msg(nobody_is_told(), "%s", w->last_error);
-	finish(w);
+	run_for(f, FOR_EVER_S);
+	ck_assert_msg(nobody_is_told(), "%s", f->last_error);
+	finish(f);
 }
 END_TEST
 
 START_TEST(a_connection_nobody_uses_ends_with_its_idle_timeout)
 {
-	struct world *w = noting_world();
+	struct fixture *f = noting_fixture();
 
-	w->options.idle_timeout_ms = IDLE_MS;
+	f->options.idle_timeout_ms = IDLE_MS;
 	begin();
-	world_connect_pair(w);
-	run_until(w, both_are_told);
+	fixture_connect_pair(f);
+	run_until(f, both_are_told);
 	assert_both_told(ETIMEDOUT);
 	assert_library_took(client_end.ms, IDLE_MS);
 	assert_library_took(server_end.ms, IDLE_MS);
-	finish(w);
+	finish(f);
 }
 END_TEST
 

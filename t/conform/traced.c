@@ -1,5 +1,5 @@
 #include "conform/traced.h"
-#include "conform/world.h"
+#include "conform/fixture.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -26,7 +26,7 @@ void traced_start(void)
 
 	if (tracing_on >= 0)
 		return;
-	world_free(world_new());
+	fixture_free(fixture_new());
 	ck_assert_int_eq(mlockall(MCL_CURRENT), 0);
 	snprintf(path, sizeof(path), "%s/tracing_on", getenv("EVR_TRACING"));
 	tracing_on = open(path, O_WRONLY | O_CLOEXEC);
@@ -41,22 +41,23 @@ void traced_watch(bool on)
 
 /* --- what the tracer has to find ------------------------------------------------------------ */
 
-static void doze(struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+static void doze(
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
 {
 	static const struct timespec nap = { 0, 2000000 };
 
 	if (event == EVRDMA_CONN_CONNECTED)
 		nanosleep(&nap, NULL);
-	side_close_if_down(side, event);
+	endpoint_close_if_down(endpoint, event);
 }
 
 START_TEST(a_callback_that_sleeps)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 
-	w->on_event = doze;
-	world_connect_pair(w);
-	world_free(w);
+	f->on_event = doze;
+	fixture_connect_pair(f);
+	fixture_free(f);
 }
 END_TEST
 
@@ -64,7 +65,7 @@ TCase *traced_case(void)
 {
 	TCase *tc = tcase_create("traced");
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_add_test(tc, a_callback_that_sleeps);
 	return tc;
 }

@@ -1,6 +1,6 @@
 /*
  * The suite under the kernel's tracer, which t/interop/stall.sh prepares: the tracer runs while
- * there is a world, and one more case does what nobody should do.
+ * there is a fixture, and one more case does what nobody should do.
  */
 #ifndef EVR_CONFORM_TRACED_H
 #define EVR_CONFORM_TRACED_H

@@ -1,6 +1,6 @@
 /* What a connection carries beside plain messages: remote memory, atomics, vectors, inline data. */
 #include "conform/suite.h"
-#include "conform/world.h"
+#include "conform/fixture.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -41,11 +41,11 @@ static void count_cleaned(void *data, size_t size, void *arg)
 	far->cleaned++;
 }
 
-static void keep_message(struct side *side, const struct evrdma_recv *recv)
+static void keep_message(struct endpoint *endpoint, const struct evrdma_recv *recv)
 {
-	struct far *far = side->world->tag;
+	struct far *far = endpoint->fixture->tag;
 
-	if (side->is_client || recv->err)
+	if (endpoint->is_client || recv->err)
 		return;
 	far->got = *recv;
 	far->received++;
@@ -61,36 +61,36 @@ static void fill(unsigned char *to, size_t len, unsigned char first)
 		to[i] = (unsigned char)(first + i * 7 + (i >> 8));
 }
 
-static struct world *far_start_in(struct world *w, struct far *far)
+static struct fixture *far_start_in(struct fixture *f, struct far *far)
 {
 	const unsigned all = EVRDMA_BUF_OPT_REMOTE_READ | EVRDMA_BUF_OPT_REMOTE_WRITE |
 			     EVRDMA_BUF_OPT_REMOTE_ATOMIC;
 
 	*far = (struct far){ 0 };
-	w->tag = far;
-	w->on_recv = keep_message;
-	w->options.send_segs = SEGS;
-	w->options.inline_bytes = INLINE;
-	world_connect_pair(w);
+	f->tag = far;
+	f->on_recv = keep_message;
+	f->options.send_segs = SEGS;
+	f->options.inline_bytes = INLINE;
+	fixture_connect_pair(f);
 	ck_assert_int_eq(posix_memalign((void **)&far->memory, 4096, MEMORY), 0);
 	memset(far->memory, 0, MEMORY);
 	far->exposed = evrdma_buf_new_reference(far->memory, MEMORY, all, count_cleaned, far);
 	ck_assert_ptr_nonnull(far->exposed);
-	ck_assert_int_eq(evrdma_conn_expose(w->server->conn, far->exposed, &far->remote), 0);
-	far->local = evrdma_pool_get(w->pool);
-	return w;
+	ck_assert_int_eq(evrdma_conn_expose(f->server->conn, far->exposed, &far->remote), 0);
+	far->local = evrdma_pool_get(f->pool);
+	return f;
 }
 
-static struct world *far_start(struct far *far)
+static struct fixture *far_start(struct far *far)
 {
-	return far_start_in(world_new(), far);
+	return far_start_in(fixture_new(), far);
 }
 
-static void far_end(struct world *w, struct far *far)
+static void far_end(struct fixture *f, struct far *far)
 {
 	evrdma_buf_unref(far->local);
 	evrdma_buf_unref(far->exposed);
-	world_free(w);
+	fixture_free(f);
 	ck_assert_uint_eq(far->cleaned, 1);
 	free(far->memory);
 }
@@ -100,33 +100,33 @@ static struct evrdma_remote far_at(const struct far *far, size_t offset)
 	return (struct evrdma_remote){ far->remote.addr + offset, far->remote.key };
 }
 
-static int submit(struct world *w, const struct evrdma_work *work)
+static int submit(struct fixture *f, const struct evrdma_work *work)
 {
-	return evrdma_conn_submit(w->client->conn, work, count_done, w->tag);
+	return evrdma_conn_submit(f->client->conn, work, count_done, f->tag);
 }
 
 static unsigned wanted;
 
-static bool enough_done(struct world *w)
+static bool enough_done(struct fixture *f)
 {
-	return ((struct far *)w->tag)->done >= wanted;
+	return ((struct far *)f->tag)->done >= wanted;
 }
 
-static bool enough_received(struct world *w)
+static bool enough_received(struct fixture *f)
 {
-	return ((struct far *)w->tag)->received >= wanted;
+	return ((struct far *)f->tag)->received >= wanted;
 }
 
-static void wait_done(struct world *w, unsigned n)
+static void wait_done(struct fixture *f, unsigned n)
 {
 	wanted = n;
-	world_run_until(w, enough_done, 10000);
+	fixture_run_until(f, enough_done, 10000);
 }
 
-static void wait_received(struct world *w, unsigned n)
+static void wait_received(struct fixture *f, unsigned n)
 {
 	wanted = n;
-	world_run_until(w, enough_received, 10000);
+	fixture_run_until(f, enough_received, 10000);
 }
 
 /* --- remote memory -------------------------------------------------------------------------- */
@@ -134,8 +134,8 @@ static void wait_received(struct world *w, unsigned n)
 START_TEST(a_vector_is_written_to_the_peer_and_read_back)
 {
 	struct far far;
-	struct world *w = far_start(&far);
-	struct evrdma_buf *back = evrdma_pool_get(w->pool);
+	struct fixture *f = far_start(&far);
+	struct evrdma_buf *back = evrdma_pool_get(f->pool);
 	unsigned char *local = evrdma_buf_data(far.local);
 	const struct evrdma_seg out[SEGS] = { { far.local, 0, 100 }, { far.local, 500, 1 },
 		{ far.local, 1000, 900 } };
@@ -145,13 +145,13 @@ START_TEST(a_vector_is_written_to_the_peer_and_read_back)
 	};
 
 	fill(local, 2000, 3);
-	ck_assert_int_eq(submit(w, &work), 0);
-	wait_done(w, 1);
+	ck_assert_int_eq(submit(f, &work), 0);
+	wait_done(f, 1);
 	work = (struct evrdma_work){
 		.op = EVRDMA_OP_READ, .segs = in, .seg_count = 1, .remote = far_at(&far, 64)
 	};
-	ck_assert_int_eq(submit(w, &work), 0);
-	wait_done(w, 2);
+	ck_assert_int_eq(submit(f, &work), 0);
+	wait_done(f, 2);
 	ck_assert_uint_eq(far.failed, 0);
 	ck_assert_mem_eq(far.memory + 64, local, 100);
 	ck_assert_mem_eq(far.memory + 164, local + 500, 1);
@@ -159,14 +159,14 @@ START_TEST(a_vector_is_written_to_the_peer_and_read_back)
 	ck_assert_mem_eq((unsigned char *)evrdma_buf_data(back) + 10, far.memory + 64, 1001);
 	ck_assert_uint_eq(far.memory[63] | far.memory[1065], 0);
 	evrdma_buf_unref(back);
-	far_end(w, &far);
+	far_end(f, &far);
 }
 END_TEST
 
 START_TEST(a_write_with_immediate_data_tells_the_peer_how_much_was_written)
 {
 	struct far far;
-	struct world *w = far_start(&far);
+	struct fixture *f = far_start(&far);
 	const struct evrdma_seg seg = { far.local, 0, 4000 };
 	const struct evrdma_work work = { .op = EVRDMA_OP_WRITE,
 		.flags = EVRDMA_WORK_OPT_IMM,
@@ -175,18 +175,18 @@ START_TEST(a_write_with_immediate_data_tells_the_peer_how_much_was_written)
 		.imm = 0x01020304,
 		.remote = far_at(&far, 0) };
 
-	if (!place_has(PLACE_IMMEDIATES)) {
-		ck_assert_int_eq(submit(w, &work), -EOPNOTSUPP);
+	if (!testbed_has(TESTBED_IMMEDIATES)) {
+		ck_assert_int_eq(submit(f, &work), -EOPNOTSUPP);
 	} else {
 		fill(evrdma_buf_data(far.local), 4000, 9);
-		ck_assert_int_eq(submit(w, &work), 0);
-		wait_received(w, 1);
+		ck_assert_int_eq(submit(f, &work), 0);
+		wait_received(f, 1);
 		ck_assert(far.got.has_imm && far.got.imm == 0x01020304);
 		ck_assert_uint_eq(far.got.written, 4000);
 		ck_assert_uint_eq(far.got.len, 0);
 		ck_assert_mem_eq(far.memory, evrdma_buf_data(far.local), 4000);
 	}
-	far_end(w, &far);
+	far_end(f, &far);
 }
 END_TEST
 
@@ -201,7 +201,7 @@ static uint64_t counter_of(const struct far *far)
 START_TEST(atomics_change_the_peer_and_give_what_was_there)
 {
 	struct far far;
-	struct world *w = far_start(&far);
+	struct fixture *f = far_start(&far);
 	uint64_t *local = evrdma_buf_data(far.local);
 	const struct evrdma_seg segs[] = { { far.local, 0, 8 }, { far.local, 8, 8 },
 		{ far.local, 16, 8 } };
@@ -211,48 +211,48 @@ START_TEST(atomics_change_the_peer_and_give_what_was_there)
 		.remote = far_at(&far, 8),
 		.compare_add = 5 };
 
-	if (!place_has(PLACE_ATOMICS)) {
-		ck_assert_int_eq(submit(w, &work), -EOPNOTSUPP);
-		far_end(w, &far);
+	if (!testbed_has(TESTBED_ATOMICS)) {
+		ck_assert_int_eq(submit(f, &work), -EOPNOTSUPP);
+		far_end(f, &far);
 		return;
 	}
-	ck_assert_int_eq(submit(w, &work), 0);
+	ck_assert_int_eq(submit(f, &work), 0);
 	work.op = EVRDMA_OP_COMPARE_SWAP;
 	work.swap = 70;
 	work.segs = &segs[1];
-	ck_assert_int_eq(submit(w, &work), 0);
+	ck_assert_int_eq(submit(f, &work), 0);
 	work.swap = 90;
 	work.segs = &segs[2];
-	ck_assert_int_eq(submit(w, &work), 0);
-	wait_done(w, 3);
+	ck_assert_int_eq(submit(f, &work), 0);
+	wait_done(f, 3);
 	ck_assert_uint_eq(far.failed, 0);
 	ck_assert_uint_eq(local[0], 0);
 	ck_assert_uint_eq(local[1], 5);
 	ck_assert_uint_eq(local[2], 70);
 	ck_assert_uint_eq(counter_of(&far), 70);
-	far_end(w, &far);
+	far_end(f, &far);
 }
 END_TEST
 
 START_TEST(what_follows_a_fence_sees_what_was_read)
 {
 	struct far far;
-	struct world *w = far_start(&far);
+	struct fixture *f = far_start(&far);
 	const struct evrdma_seg seg = { far.local, 0, 200 };
 	struct evrdma_work work = {
 		.op = EVRDMA_OP_READ, .segs = &seg, .seg_count = 1, .remote = far_at(&far, 0)
 	};
 
 	fill(far.memory, 200, 40);
-	ck_assert_int_eq(submit(w, &work), 0);
+	ck_assert_int_eq(submit(f, &work), 0);
 	work.op = EVRDMA_OP_SEND;
 	work.flags = EVRDMA_WORK_OPT_FENCE;
-	ck_assert_int_eq(submit(w, &work), 0);
-	wait_received(w, 1);
+	ck_assert_int_eq(submit(f, &work), 0);
+	wait_received(f, 1);
 	ck_assert_uint_eq(far.got.len, 200);
 	ck_assert_mem_eq(far.message, far.memory, 200);
-	wait_done(w, 2);
-	far_end(w, &far);
+	wait_done(f, 2);
+	far_end(f, &far);
 }
 END_TEST
 
@@ -270,14 +270,14 @@ struct slot {
 
 struct reading {
 	struct far far;
-	struct world *w;
+	struct fixture *f;
 	unsigned started, checked, messages;
 	struct slot slots[READS_MOST];
 };
 
-static void take_message(struct side *side, const struct evrdma_recv *recv)
+static void take_message(struct endpoint *endpoint, const struct evrdma_recv *recv)
 {
-	struct reading *reading = side->world->tag;
+	struct reading *reading = endpoint->fixture->tag;
 
 	reading->messages += !recv->err;
 }
@@ -307,7 +307,7 @@ static void start_read(struct slot *slot)
 	const struct evrdma_work message = {
 		.op = EVRDMA_OP_SEND, .inline_data = "behind", .inline_len = 7
 	};
-	struct evrdma_conn *conn = reading->w->client->conn;
+	struct evrdma_conn *conn = reading->f->client->conn;
 
 	if (reading->started == READS)
 		return;
@@ -318,9 +318,9 @@ static void start_read(struct slot *slot)
 	ck_assert_int_eq(evrdma_conn_submit(conn, &message, NULL, NULL), 0);
 }
 
-static bool all_read(struct world *w)
+static bool all_read(struct fixture *f)
 {
-	struct reading *reading = w->tag;
+	struct reading *reading = f->tag;
 
 	return reading->checked == READS && reading->messages == READS;
 }
@@ -333,7 +333,7 @@ static void start_reading(struct reading *reading, unsigned depth)
 		struct slot *slot = &reading->slots[i];
 
 		slot->reading = reading;
-		slot->buf = evrdma_pool_get(reading->w->pool);
+		slot->buf = evrdma_pool_get(reading->f->pool);
 		slot->from = reading->far.memory + (size_t)i * READ_LEN;
 		start_read(slot);
 	}
@@ -341,25 +341,25 @@ static void start_reading(struct reading *reading, unsigned depth)
 
 static uint8_t as_deep(unsigned depth)
 {
-	return (uint8_t)(depth < place.most_reads ? depth : place.most_reads);
+	return (uint8_t)(depth < testbed.most_reads ? depth : testbed.most_reads);
 }
 
 static void read_with_sends_behind(unsigned depth)
 {
 	struct reading reading = { 0 };
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	unsigned i;
 
-	w->options.initiator_depth = w->options.responder_resources = (uint8_t)depth;
-	w->options.send_depth = w->options.recv_depth = 4 * (depth > 8 ? depth : 8);
-	reading.w = far_start_in(w, &reading.far);
-	w->tag = &reading;
-	w->on_recv = take_message;
+	f->options.initiator_depth = f->options.responder_resources = (uint8_t)depth;
+	f->options.send_depth = f->options.recv_depth = 4 * (depth > 8 ? depth : 8);
+	reading.f = far_start_in(f, &reading.far);
+	f->tag = &reading;
+	f->on_recv = take_message;
 	start_reading(&reading, depth);
-	world_run_until(w, all_read, 60000);
+	fixture_run_until(f, all_read, 60000);
 	for (i = 0; i < depth; i++)
 		evrdma_buf_unref(reading.slots[i].buf);
-	far_end(w, &reading.far);
+	far_end(f, &reading.far);
 }
 
 START_TEST(a_read_is_done_when_its_data_is_there)
@@ -372,32 +372,32 @@ END_TEST
 
 /* --- reads that were not agreed on ---------------------------------------------------------- */
 
-static void accept_without_resources(struct world *w, struct evrdma_request *request)
+static void accept_without_resources(struct fixture *f, struct evrdma_request *request)
 {
-	w->options.responder_resources = 0;
-	side_accept(world_side_new(w, false), request);
-	w->options.responder_resources = 1;
+	f->options.responder_resources = 0;
+	endpoint_accept(fixture_endpoint_new(f, false), request);
+	f->options.responder_resources = 1;
 }
 
-static void accept_without_depth(struct world *w, struct evrdma_request *request)
+static void accept_without_depth(struct fixture *f, struct evrdma_request *request)
 {
-	w->options.initiator_depth = 0;
-	side_accept(world_side_new(w, false), request);
-	w->options.initiator_depth = 1;
+	f->options.initiator_depth = 0;
+	endpoint_accept(fixture_endpoint_new(f, false), request);
+	f->options.initiator_depth = 1;
 }
 
-static void accept_with_all(struct world *w, struct evrdma_request *request)
+static void accept_with_all(struct fixture *f, struct evrdma_request *request)
 {
-	w->options.initiator_depth = w->options.responder_resources = 1;
-	side_accept(world_side_new(w, false), request);
+	f->options.initiator_depth = f->options.responder_resources = 1;
+	endpoint_accept(fixture_endpoint_new(f, false), request);
 }
 
 /* Each case takes one of the four halves away that two readers need. */
 static const struct {
 	uint8_t client_depth, client_resources;
-	void (*accept)(struct world *w, struct evrdma_request *request);
+	void (*accept)(struct fixture *f, struct evrdma_request *request);
 	bool client_reads; /* of the server, or the other way round */
-	bool by_peer;      /* lowered on the way: not all iWARP devices do that */
+	bool by_peer;	   /* lowered on the way: not all iWARP devices do that */
 } halves[] = {
 	{ 0, 1, accept_with_all, true, false },
 	{ 1, 1, accept_without_resources, true, true },
@@ -405,30 +405,30 @@ static const struct {
 	{ 1, 1, accept_without_depth, false, false },
 };
 
-static int submit_op(struct side *side, enum evrdma_op op, struct far *far)
+static int submit_op(struct endpoint *endpoint, enum evrdma_op op, struct far *far)
 {
 	const struct evrdma_seg seg = { far->local, 0, 8 };
 	const struct evrdma_work work = {
 		.op = op, .segs = &seg, .seg_count = 1, .remote = far_at(far, 0)
 	};
 
-	return evrdma_conn_submit(side->conn, &work, count_done, far);
+	return evrdma_conn_submit(endpoint->conn, &work, count_done, far);
 }
 
 /* It is refused, or it is done: none is taken that would never end. */
 START_TEST(a_read_that_was_not_agreed_on_is_refused)
 {
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	struct far far;
-	struct side *reader;
+	struct endpoint *reader;
 
-	w->options.initiator_depth = halves[_i].client_depth;
-	w->options.responder_resources = halves[_i].client_resources;
-	w->on_request = halves[_i].accept;
-	far_start_in(w, &far);
-	reader = halves[_i].client_reads ? w->client : w->server;
+	f->options.initiator_depth = halves[_i].client_depth;
+	f->options.responder_resources = halves[_i].client_resources;
+	f->on_request = halves[_i].accept;
+	far_start_in(f, &far);
+	reader = halves[_i].client_reads ? f->client : f->server;
 	if (halves[_i].by_peer && evrdma_conn_get_initiator_depth(reader->conn)) {
-		ck_assert(place.is_iwarp);
+		ck_assert(testbed.is_iwarp);
 		ck_assert_int_eq(submit_op(reader, EVRDMA_OP_READ, &far), 0);
 	} else {
 		ck_assert_uint_eq(evrdma_conn_get_initiator_depth(reader->conn), 0);
@@ -437,49 +437,48 @@ START_TEST(a_read_that_was_not_agreed_on_is_refused)
 		ck_assert_int_eq(submit_op(reader, EVRDMA_OP_COMPARE_SWAP, &far), -EOPNOTSUPP);
 		ck_assert_int_eq(submit_op(reader, EVRDMA_OP_SEND, &far), 0);
 	}
-	wait_done(w, 1);
+	wait_done(f, 1);
 	ck_assert_uint_eq(far.failed, 0);
-	far_end(w, &far);
+	far_end(f, &far);
 }
 END_TEST
 
-static void accept_two(struct world *w, struct evrdma_request *request)
+static void accept_two(struct fixture *f, struct evrdma_request *request)
 {
-	w->options.initiator_depth = w->options.responder_resources = as_deep(2);
-	side_accept(world_side_new(w, false), request);
+	f->options.initiator_depth = f->options.responder_resources = as_deep(2);
+	endpoint_accept(fixture_endpoint_new(f, false), request);
 }
 
 START_TEST(the_depth_that_was_agreed_on_is_known)
 {
-	struct world *w = world_new();
-	struct side *fresh = world_side_new(w, true);
+	struct fixture *f = fixture_new();
+	struct endpoint *fresh = fixture_endpoint_new(f, true);
 
 	ck_assert_uint_eq(evrdma_conn_get_initiator_depth(fresh->conn), 0);
-	w->options.initiator_depth = w->options.responder_resources = as_deep(4);
-	w->on_request = accept_two;
-	world_connect_pair(w);
-	if (!place.is_iwarp)
-		ck_assert_uint_eq(
-			evrdma_conn_get_initiator_depth(w->client->conn), as_deep(2));
-	ck_assert_uint_eq(evrdma_conn_get_initiator_depth(w->server->conn), as_deep(2));
-	world_free(w);
+	f->options.initiator_depth = f->options.responder_resources = as_deep(4);
+	f->on_request = accept_two;
+	fixture_connect_pair(f);
+	if (!testbed.is_iwarp)
+		ck_assert_uint_eq(evrdma_conn_get_initiator_depth(f->client->conn), as_deep(2));
+	ck_assert_uint_eq(evrdma_conn_get_initiator_depth(f->server->conn), as_deep(2));
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(a_key_opens_no_more_than_its_memory)
 {
 	struct far far;
-	struct world *w = far_start(&far);
+	struct fixture *f = far_start(&far);
 	const struct evrdma_seg seg = { far.local, 0, 100 };
 	const struct evrdma_work work = { .op = EVRDMA_OP_WRITE,
 		.segs = &seg,
 		.seg_count = 1,
 		.remote = far_at(&far, MEMORY - 50) };
 
-	ck_assert_int_eq(submit(w, &work), 0);
-	world_run_until(w, world_none_live, 20000);
+	ck_assert_int_eq(submit(f, &work), 0);
+	fixture_run_until(f, fixture_none_live, 20000);
 	ck_assert_uint_eq(far.memory[MEMORY - 50], 0);
-	far_end(w, &far);
+	far_end(f, &far);
 }
 END_TEST
 
@@ -487,7 +486,7 @@ END_TEST
 START_TEST(what_was_read_into_is_open_to_nobody_for_writing)
 {
 	struct far far;
-	struct world *w = far_start(&far);
+	struct fixture *f = far_start(&far);
 	static unsigned char own[64];
 	struct evrdma_buf *buf =
 		evrdma_buf_new_reference(own, sizeof(own), EVRDMA_BUF_OPT_REMOTE_READ, NULL, NULL);
@@ -498,109 +497,107 @@ START_TEST(what_was_read_into_is_open_to_nobody_for_writing)
 
 	memset(own, 0, sizeof(own));
 	fill(far.memory, 32, 7);
-	ck_assert_int_eq(submit(w, &work), 0);
-	wait_done(w, 1);
+	ck_assert_int_eq(submit(f, &work), 0);
+	wait_done(f, 1);
 	ck_assert_uint_eq(far.failed, 0);
 	ck_assert_mem_eq(own, far.memory, 32);
-	work = (struct evrdma_work){
-		.op = EVRDMA_OP_WRITE, .inline_data = "in", .inline_len = 2
-	};
-	ck_assert_int_eq(evrdma_conn_expose(w->client->conn, buf, &work.remote), 0);
-	ck_assert_int_eq(evrdma_conn_submit(w->server->conn, &work, count_done, &far), 0);
-	world_run_until(w, world_none_live, 20000);
+	work = (struct evrdma_work){ .op = EVRDMA_OP_WRITE, .inline_data = "in", .inline_len = 2 };
+	ck_assert_int_eq(evrdma_conn_expose(f->client->conn, buf, &work.remote), 0);
+	ck_assert_int_eq(evrdma_conn_submit(f->server->conn, &work, count_done, &far), 0);
+	fixture_run_until(f, fixture_none_live, 20000);
 	ck_assert_mem_eq(own, far.memory, 32);
 	evrdma_buf_unref(buf);
-	far_end(w, &far);
+	far_end(f, &far);
 }
 END_TEST
 
 START_TEST(only_what_was_made_for_peers_is_exposed)
 {
 	struct far far;
-	struct world *w = far_start(&far);
+	struct fixture *f = far_start(&far);
 	struct evrdma_remote remote;
-	struct evrdma_conn *fresh = world_side_new(w, true)->conn;
+	struct evrdma_conn *fresh = fixture_endpoint_new(f, true)->conn;
 	unsigned char own[64];
 	struct evrdma_buf *buf = evrdma_buf_new_reference(own, sizeof(own), 0, NULL, NULL);
 
-	ck_assert_int_eq(evrdma_conn_expose(w->server->conn, far.local, &remote), -EACCES);
-	ck_assert_int_eq(evrdma_conn_expose(w->server->conn, buf, &remote), -EACCES);
+	ck_assert_int_eq(evrdma_conn_expose(f->server->conn, far.local, &remote), -EACCES);
+	ck_assert_int_eq(evrdma_conn_expose(f->server->conn, buf, &remote), -EACCES);
 	ck_assert_int_eq(evrdma_conn_expose(fresh, far.exposed, &remote), -ENOTCONN);
 	ck_assert(!evrdma_buf_new_reference(NULL, 1, 0, NULL, NULL) && errno == EINVAL);
 	ck_assert(!evrdma_buf_new_reference(own, 0, 0, NULL, NULL) && errno == EINVAL);
 	ck_assert(!evrdma_buf_new_reference(own, 1, 0x8000, NULL, NULL) && errno == EINVAL);
 	evrdma_buf_unref(buf);
-	far_end(w, &far);
+	far_end(f, &far);
 }
 END_TEST
 
-static struct evrdma_pool *pool_for_peers(struct world *w, unsigned buf_flags)
+static struct evrdma_pool *pool_for_peers(struct fixture *f, unsigned buf_flags)
 {
 	struct evrdma_pool_options options;
 
 	evrdma_pool_options_init(&options);
 	options.buf_flags = buf_flags;
-	return evrdma_pool_new_with_options(w->base, 256, &options);
+	return evrdma_pool_new_with_options(f->base, 256, &options);
 }
 
 /* Through what is sent for it, packed, and at an offset. */
-static int write_into(struct world *w, struct evrdma_buf *buf)
+static int write_into(struct fixture *f, struct evrdma_buf *buf)
 {
 	unsigned char packed[EVRDMA_REMOTE_PACKED_BYTES];
-	struct far *far = w->tag;
+	struct far *far = f->tag;
 	const unsigned before = far->done;
 	struct evrdma_remote remote;
 	struct evrdma_work work = {
 		.op = EVRDMA_OP_WRITE, .inline_data = "pooled", .inline_len = 6
 	};
 
-	ck_assert_int_eq(evrdma_conn_expose(w->server->conn, buf, &remote), 0);
+	ck_assert_int_eq(evrdma_conn_expose(f->server->conn, buf, &remote), 0);
 	evrdma_remote_pack(&remote, packed);
 	evrdma_remote_unpack(&work.remote, packed);
 	work.remote = evrdma_remote_at(&work.remote, 250);
-	ck_assert_int_eq(submit(w, &work), 0);
-	wait_done(w, before + 1);
+	ck_assert_int_eq(submit(f, &work), 0);
+	wait_done(f, before + 1);
 	return far->error;
 }
 
 START_TEST(a_pool_whose_buffers_may_be_exposed_says_what_for)
 {
 	struct far far;
-	struct world *w = far_start(&far);
-	struct evrdma_pool *written = pool_for_peers(w, EVRDMA_BUF_OPT_REMOTE_WRITE);
-	struct evrdma_pool *only_read = pool_for_peers(w, EVRDMA_BUF_OPT_REMOTE_READ);
+	struct fixture *f = far_start(&far);
+	struct evrdma_pool *written = pool_for_peers(f, EVRDMA_BUF_OPT_REMOTE_WRITE);
+	struct evrdma_pool *only_read = pool_for_peers(f, EVRDMA_BUF_OPT_REMOTE_READ);
 	struct evrdma_buf *buf = evrdma_pool_get(written), *other = evrdma_pool_get(only_read);
 
-	ck_assert(!pool_for_peers(w, 8) && errno == EINVAL);
+	ck_assert(!pool_for_peers(f, 8) && errno == EINVAL);
 	memset(evrdma_buf_data(buf), 0, 256);
 	memset(evrdma_buf_data(other), 0, 256);
-	ck_assert_int_eq(write_into(w, buf), 0);
+	ck_assert_int_eq(write_into(f, buf), 0);
 	ck_assert_mem_eq((char *)evrdma_buf_data(buf) + 250, "pooled", 6);
-	write_into(w, other);
+	write_into(f, other);
 	ck_assert_int_eq(((char *)evrdma_buf_data(other))[250], 0);
 	evrdma_buf_unref(buf);
 	evrdma_buf_unref(other);
-	far_end(w, &far);
+	far_end(f, &far);
 }
 END_TEST
 
 START_TEST(the_users_memory_is_his_again_after_the_last_completion)
 {
 	struct far far;
-	struct world *w = far_start(&far);
+	struct fixture *f = far_start(&far);
 	const struct evrdma_seg seg = { far.exposed, 100, 150 };
 	const struct evrdma_work work = { .op = EVRDMA_OP_SEND, .segs = &seg, .seg_count = 1 };
 
 	fill(far.memory, MEMORY, 1);
-	ck_assert_int_eq(submit(w, &work), 0);
+	ck_assert_int_eq(submit(f, &work), 0);
 	evrdma_buf_unref(far.exposed);
 	far.exposed = NULL;
 	ck_assert_uint_eq(far.cleaned, 0);
-	wait_done(w, 1);
+	wait_done(f, 1);
 	ck_assert_uint_eq(far.cleaned, 1);
-	wait_received(w, 1);
+	wait_received(f, 1);
 	ck_assert_mem_eq(far.message, far.memory + 100, 150);
-	far_end(w, &far);
+	far_end(f, &far);
 }
 END_TEST
 
@@ -609,54 +606,54 @@ END_TEST
 START_TEST(a_vector_arrives_as_one_message_with_its_immediate_data)
 {
 	struct far far;
-	struct world *w = far_start(&far);
+	struct fixture *f = far_start(&far);
 	unsigned char *local = evrdma_buf_data(far.local);
 	const struct evrdma_seg segs[SEGS] = { { far.local, 50, 5 }, { far.local, 0, 50 },
 		{ far.local, 200, 20 } };
 	const struct evrdma_work work = { .op = EVRDMA_OP_SEND,
-		.flags = place_has(PLACE_IMMEDIATES) ? EVRDMA_WORK_OPT_IMM : 0,
+		.flags = testbed_has(TESTBED_IMMEDIATES) ? EVRDMA_WORK_OPT_IMM : 0,
 		.segs = segs,
 		.seg_count = SEGS,
 		.imm = 77 };
 
 	fill(local, 300, 5);
-	ck_assert_int_eq(submit(w, &work), 0);
-	wait_received(w, 1);
+	ck_assert_int_eq(submit(f, &work), 0);
+	wait_received(f, 1);
 	ck_assert_uint_eq(far.got.len, 75);
-	ck_assert_int_eq(far.got.has_imm, place_has(PLACE_IMMEDIATES));
-	ck_assert_uint_eq(far.got.imm, place_has(PLACE_IMMEDIATES) ? 77 : 0);
+	ck_assert_int_eq(far.got.has_imm, testbed_has(TESTBED_IMMEDIATES));
+	ck_assert_uint_eq(far.got.imm, testbed_has(TESTBED_IMMEDIATES) ? 77 : 0);
 	ck_assert_mem_eq(far.message, local + 50, 5);
 	ck_assert_mem_eq(far.message + 5, local, 50);
 	ck_assert_mem_eq(far.message + 55, local + 200, 20);
-	wait_done(w, 1);
-	far_end(w, &far);
+	wait_done(f, 1);
+	far_end(f, &far);
 }
 END_TEST
 
 START_TEST(inline_data_is_copied_at_once)
 {
 	struct far far;
-	struct world *w = far_start(&far);
+	struct fixture *f = far_start(&far);
 	char text[] = "in line with the request";
 	struct evrdma_work work = {
 		.op = EVRDMA_OP_SEND, .inline_data = text, .inline_len = sizeof(text)
 	};
 
-	ck_assert_int_eq(submit(w, &work), 0);
+	ck_assert_int_eq(submit(f, &work), 0);
 	memset(text, 'x', sizeof(text));
-	wait_received(w, 1);
+	wait_received(f, 1);
 	ck_assert_str_eq((char *)far.message, "in line with the request");
 	work.inline_len = INLINE + 1;
-	ck_assert_int_eq(submit(w, &work), -EMSGSIZE);
-	wait_done(w, 1);
-	far_end(w, &far);
+	ck_assert_int_eq(submit(f, &work), -EMSGSIZE);
+	wait_done(f, 1);
+	far_end(f, &far);
 }
 END_TEST
 
 START_TEST(work_that_makes_no_sense_is_refused)
 {
 	struct far far;
-	struct world *w = far_start(&far);
+	struct fixture *f = far_start(&far);
 	const struct evrdma_seg seg = { far.local, 0, 8 };
 	const struct evrdma_seg beyond = { far.local, 4090, 8 };
 	const struct evrdma_seg nothing = { NULL, 0, 8 };
@@ -691,17 +688,17 @@ START_TEST(work_that_makes_no_sense_is_refused)
 	size_t i;
 
 	for (i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
-		ck_assert_msg(submit(w, &refused[i]) == -EINVAL, "work %zu was taken", i);
+		ck_assert_msg(submit(f, &refused[i]) == -EINVAL, "work %zu was taken", i);
 	ck_assert_uint_eq(far.done, 0);
-	far_end(w, &far);
+	far_end(f, &far);
 }
 END_TEST
 
 /* --- the queue ------------------------------------------------------------------------------ */
 
-static void check_order(struct side *side, const struct evrdma_recv *recv)
+static void check_order(struct endpoint *endpoint, const struct evrdma_recv *recv)
 {
-	struct far *far = side->world->tag;
+	struct far *far = endpoint->fixture->tag;
 
 	if (recv->err)
 		return;
@@ -711,70 +708,70 @@ static void check_order(struct side *side, const struct evrdma_recv *recv)
 }
 
 static void count_writable(
-	struct side *side, enum evrdma_conn_event event, const struct evrdma_error *error)
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
 {
-	struct far *far = side->world->tag;
+	struct far *far = endpoint->fixture->tag;
 
 	far->cleaned += event == EVRDMA_CONN_WRITABLE;
-	side_close_if_down(side, event);
+	endpoint_close_if_down(endpoint, event);
 }
 
 START_TEST(sends_wait_in_order_up_to_the_limit)
 {
 	struct far far = { 0 };
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	unsigned i;
 
-	w->tag = &far;
-	w->on_recv = check_order;
-	w->on_event = count_writable;
-	w->options.send_depth = DEPTH;
-	w->options.send_queue = QUEUE;
-	w->options.inline_bytes = INLINE;
-	world_connect_pair(w);
+	f->tag = &far;
+	f->on_recv = check_order;
+	f->on_event = count_writable;
+	f->options.send_depth = DEPTH;
+	f->options.send_queue = QUEUE;
+	f->options.inline_bytes = INLINE;
+	fixture_connect_pair(f);
 	for (i = 0; i <= DEPTH + QUEUE; i++) {
 		const struct evrdma_work work = {
 			.op = EVRDMA_OP_SEND, .inline_data = &i, .inline_len = sizeof(i)
 		};
 
 		ck_assert_uint_eq(
-			evrdma_conn_send_space(w->client->conn), (unsigned)(DEPTH + QUEUE) - i);
-		ck_assert_int_eq(submit(w, &work), i < DEPTH + QUEUE ? 0 : -EAGAIN);
+			evrdma_conn_send_space(f->client->conn), (unsigned)(DEPTH + QUEUE) - i);
+		ck_assert_int_eq(submit(f, &work), i < DEPTH + QUEUE ? 0 : -EAGAIN);
 	}
-	wait_done(w, DEPTH + QUEUE);
-	wait_received(w, DEPTH + QUEUE);
+	wait_done(f, DEPTH + QUEUE);
+	wait_received(f, DEPTH + QUEUE);
 	ck_assert_uint_eq(far.failed, 0);
 	ck_assert_uint_eq(far.cleaned, 1);
-	ck_assert_uint_eq(evrdma_conn_send_space(w->client->conn), DEPTH + QUEUE);
-	world_free(w);
+	ck_assert_uint_eq(evrdma_conn_send_space(f->client->conn), DEPTH + QUEUE);
+	fixture_free(f);
 }
 END_TEST
 
 START_TEST(what_waits_is_cancelled_with_the_connection)
 {
 	struct far far = { 0 };
-	struct world *w = world_new();
+	struct fixture *f = fixture_new();
 	unsigned i;
 
-	w->tag = &far;
-	w->options.send_depth = 1;
-	w->options.send_queue = QUEUE;
-	world_connect_pair(w);
-	far.local = evrdma_pool_get(w->pool);
+	f->tag = &far;
+	f->options.send_depth = 1;
+	f->options.send_queue = QUEUE;
+	fixture_connect_pair(f);
+	far.local = evrdma_pool_get(f->pool);
 	for (i = 0; i < QUEUE; i++) {
 		const struct evrdma_seg seg = { far.local, 0, 64 };
 		const struct evrdma_work work = {
 			.op = EVRDMA_OP_SEND, .segs = &seg, .seg_count = 1
 		};
 
-		ck_assert_int_eq(submit(w, &work), 0);
+		ck_assert_int_eq(submit(f, &work), 0);
 	}
 	evrdma_buf_unref(far.local);
-	evrdma_conn_close(w->client->conn);
-	world_run_until(w, world_none_live, 20000);
+	evrdma_conn_close(f->client->conn);
+	fixture_run_until(f, fixture_none_live, 20000);
 	ck_assert_uint_eq(far.done, QUEUE);
 	ck_assert(!far.failed || far.error == ECANCELED);
-	world_free(w);
+	fixture_free(f);
 }
 END_TEST
 
@@ -817,7 +814,7 @@ TCase *work_case(void)
 {
 	TCase *tc = tcase_create("work");
 
-	tcase_add_checked_fixture(tc, place.start, place.stop);
+	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, a_vector_is_written_to_the_peer_and_read_back);
 	tcase_add_test(tc, a_write_with_immediate_data_tells_the_peer_how_much_was_written);

@@ -2,7 +2,7 @@
  * The callbacks of the public headers. t/lint/destroy.sh holds the list against them. An
  * evrdma_log_cb and an evrdma_dump_cb make no call of the library, so nothing can be ended in them.
  */
-#include "destroy/stage.h"
+#include "destroy/fixture.h"
 
 const struct row_info row_infos[ROWS] = {
 	[ROW_BASE_CLOSED] = { "evrdma_base_cb", "a base is closed" },

@@ -2,14 +2,14 @@
 if !SYSTEM_RDMACM
 check_LTLIBRARIES += libevr_destroy.la
 libevr_destroy_la_SOURCES = \
-	t/destroy/stage.c t/destroy/stage.h \
-	t/destroy/act.c \
+	t/destroy/fixture.c t/destroy/fixture.h \
+	t/destroy/action.c \
 	t/destroy/callbacks.c \
-	t/destroy/cast.c \
-	t/destroy/cast_dgram.c \
+	t/destroy/objects.c \
+	t/destroy/objects_dgram.c \
 	t/destroy/main.c t/destroy/main.h \
-	t/destroy/scenes.c \
-	t/destroy/scenes_dgram.c \
+	t/destroy/scenarios.c \
+	t/destroy/scenarios_dgram.c \
 	t/destroy/states_conn.c \
 	t/destroy/states_id.c \
 	t/destroy/states_more.c \

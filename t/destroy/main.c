@@ -1,11 +1,11 @@
 /*
  * Everything that the library gives out is ended in every callback that it makes: first what takes
- * part, at each moment of each scene; then, in each kind of callback, a bystander in each state
+ * part, at each point of each scenario; then, in each kind of callback, a bystander in each state
  * that it can be in. With EVR_DESTROY_EVERY=N in the environment only each Nth of these runs is
  * made, for what is slow.
  */
 #include "destroy/main.h"
-#include "destroy/stage.h"
+#include "destroy/fixture.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -17,9 +17,9 @@ static unsigned long every = 1;
 
 /* How much was done, across the processes of the tests. */
 static struct {
-	unsigned turns, runs, moments;
+	unsigned turns, runs, points;
 	bool rows[ROWS];
-	bool objects[OBJECTS];
+	bool objects[TYPES];
 } * tally;
 
 /* They are on FAKE_ROCE, whatever the connections are on. */
@@ -28,19 +28,20 @@ static bool lacks_datagrams(void)
 	return fake_lacks(FAKE_ROCE) & (FAKE_DATAGRAMS | FAKE_GROUPS);
 }
 
-static unsigned num_scenes(void)
+static unsigned num_scenarios(void)
 {
-	return num_conn_scenes + (lacks_datagrams() ? 0 : num_dgram_scenes);
+	return num_conn_scenarios + (lacks_datagrams() ? 0 : num_dgram_scenarios);
 }
 
-static const struct scene *scene_at(unsigned i)
+static const struct scenario *scenario_at(unsigned i)
 {
-	return i < num_conn_scenes ? &conn_scenes[i] : &dgram_scenes[i - num_conn_scenes];
+	return i < num_conn_scenarios ? &conn_scenarios[i]
+				      : &dgram_scenarios[i - num_conn_scenarios];
 }
 
-static bool can_play(const struct scene *scene)
+static bool can_play(const struct scenario *scenario)
 {
-	return !(fake_lacks(kind) & scene->needs);
+	return !(fake_lacks(kind) & scenario->needs);
 }
 
 static unsigned num_states(void)
@@ -78,8 +79,7 @@ static void start(void)
 
 static bool can_be(const struct state *state)
 {
-	bool datagrams =
-		state->object == DGRAM || state->object == MCAST || state->object == PEER;
+	bool datagrams = state->type == DGRAM || state->type == MCAST || state->type == PEER;
 
 	if (kind == FAKE_IWARP && state->not_on_iwarp)
 		return false;
@@ -92,85 +92,85 @@ static bool lacks_something(void)
 	return lacks_datagrams() || fake_lacks(kind) & FAKE_SRQS;
 }
 
-static bool makes_sense(const struct act *act, enum object object)
+static bool makes_sense(const struct action *action, enum type type)
 {
-	static const bool goes_at_once[OBJECTS] = {
+	static const bool goes_at_once[TYPES] = {
 		[REQUEST] = true, [POOL] = true, [SRQ] = true, [DOMAIN] = true, [BUF] = true
 	};
 
-	switch (act->of) {
+	switch (action->of) {
 	case OF_THOSE_THAT_STAY:
-		return !goes_at_once[object];
+		return !goes_at_once[type];
 	case OF_THOSE_ON_A_BASE:
-		return object != BASE;
+		return type != BASE;
 	case OF_BASES:
-		return object == BASE;
+		return type == BASE;
 	default:
 		return true;
 	}
 }
 
-static void run(const struct plan *plan, enum object object)
+static void run(const struct plan *plan, enum type type)
 {
-	static struct stage stage;
+	static struct fixture fixture;
 
 	if (tally->turns++ % every)
 		return;
-	stage_run(&stage, kind, plan);
+	fixture_run(&fixture, kind, plan);
 	tally->runs++;
-	tally->objects[object] = true;
+	tally->objects[type] = true;
 }
 
-static void end_each(const struct stage *seen, const struct plan *at)
+static void end_each(const struct fixture *seen, const struct plan *at)
 {
 	struct plan plan = *at;
 	unsigned i;
 
-	for (plan.actor = 0; plan.actor < MAX_ACTORS; plan.actor++)
-		for (i = 0; i < num_acts && seen->moments[at->moment].alive[plan.actor]; i++) {
-			enum object object = seen->actors[plan.actor].object;
+	for (plan.object = 0; plan.object < MAX_OBJECTS; plan.object++)
+		for (i = 0; i < num_acts && seen->points[at->point].alive[plan.object]; i++) {
+			enum type type = seen->objects[plan.object].type;
 
-			plan.act = &acts[i];
-			if (makes_sense(plan.act, object))
-				run(&plan, object);
+			plan.action = &actions[i];
+			if (makes_sense(plan.action, type))
+				run(&plan, type);
 		}
 }
 
 START_TEST(all_is_ended_at_every_moment_of_a_scene)
 {
-	static struct stage seen;
-	struct plan plan = { .scene = scene_at((unsigned)_i) };
+	static struct fixture seen;
+	struct plan plan = { .scenario = scenario_at((unsigned)_i) };
 
-	if (!can_play(plan.scene))
+	if (!can_play(plan.scenario))
 		return;
-	stage_run(&seen, kind, &plan);
-	for (plan.moment = 0; plan.moment < seen.num_moments; plan.moment++) {
-		tally->rows[seen.moments[plan.moment].row] = true;
-		tally->moments++;
+	fixture_run(&seen, kind, &plan);
+	for (plan.point = 0; plan.point < seen.num_points; plan.point++) {
+		tally->rows[seen.points[plan.point].row] = true;
+		tally->points++;
 		end_each(&seen, &plan);
 	}
-	printf("# %s: %u callbacks\n", plan.scene->name, seen.num_moments);
+	printf("# %s: %u callbacks\n", plan.scenario->name, seen.num_points);
 }
 END_TEST
 
 /* --- bystanders ----------------------------------------------------------------------------- */
 
-static const struct scene *scene_with(enum row row)
+static const struct scenario *scenario_with(enum row row)
 {
-	static struct stage seen;
+	static struct fixture seen;
 	unsigned i, n;
 
-	for (i = 0; i < num_scenes(); i++) {
-		struct plan plan = { .scene = scene_at(i) };
+	for (i = 0; i < num_scenarios(); i++) {
+		struct plan plan = { .scenario = scenario_at(i) };
 
-		if (!can_play(plan.scene))
+		if (!can_play(plan.scenario))
 			continue;
-		stage_run(&seen, kind, &plan);
-		for (n = 0; n < seen.num_moments; n++)
-			if (seen.moments[n].row == row)
-				return plan.scene;
+		fixture_run(&seen, kind, &plan);
+		for (n = 0; n < seen.num_points; n++)
+			if (seen.points[n].row == row)
+				return plan.scenario;
 	}
-	ck_assert_msg(lacks_something(), "no scene has %s", row_infos[row].what);
+	ck_assert_msg(lacks_something(), "no scenario has %s", row_infos[row].what);
 	return NULL;
 }
 
@@ -179,13 +179,13 @@ START_TEST(whatever_is_around_is_ended_in_every_callback)
 	struct plan plan = { .row = (enum row)_i };
 	unsigned i, n;
 
-	plan.scene = scene_with(plan.row);
-	for (i = 0; plan.scene && i < num_states(); i++)
+	plan.scenario = scenario_with(plan.row);
+	for (i = 0; plan.scenario && i < num_states(); i++)
 		for (n = 0; n < num_acts; n++) {
 			plan.state = state_at(i);
-			plan.act = &acts[n];
-			if (can_be(plan.state) && makes_sense(plan.act, plan.state->object))
-				run(&plan, plan.state->object);
+			plan.action = &actions[n];
+			if (can_be(plan.state) && makes_sense(plan.action, plan.state->type))
+				run(&plan, plan.state->type);
 		}
 }
 END_TEST
@@ -208,7 +208,7 @@ static void print_tally(void)
 	for (i = 0; i < num_states(); i++)
 		states += can_be(state_at(i));
 	printf("# %u callbacks x %u objects x %u states, and %u moments = %u runs\n",
-		count(tally->rows, ROWS), count(tally->objects, OBJECTS), states, tally->moments,
+		count(tally->rows, ROWS), count(tally->objects, TYPES), states, tally->points,
 		tally->runs);
 }
 
@@ -217,9 +217,9 @@ START_TEST(every_callback_and_every_object_was_there)
 	unsigned i;
 
 	for (i = 0; i < ROWS && !lacks_something(); i++)
-		ck_assert_msg(tally->rows[i], "no scene has %s", row_infos[i].what);
+		ck_assert_msg(tally->rows[i], "no scenario has %s", row_infos[i].what);
 	if (!lacks_something())
-		ck_assert_uint_eq(count(tally->objects, OBJECTS), OBJECTS);
+		ck_assert_uint_eq(count(tally->objects, TYPES), TYPES);
 	print_tally();
 }
 END_TEST
@@ -227,17 +227,18 @@ END_TEST
 static Suite *make_suite(void)
 {
 	Suite *suite = suite_create("destroy");
-	TCase *scenes = tcase_create("scenes"), *callbacks = tcase_create("callbacks");
+	TCase *scenarios = tcase_create("scenarios"), *callbacks = tcase_create("callbacks");
 	TCase *whole = tcase_create("whole");
 
-	tcase_add_checked_fixture(scenes, start, fake_reset);
+	tcase_add_checked_fixture(scenarios, start, fake_reset);
 	tcase_add_checked_fixture(callbacks, start, fake_reset);
-	tcase_set_timeout(scenes, 300);
+	tcase_set_timeout(scenarios, 300);
 	tcase_set_timeout(callbacks, 300);
-	tcase_add_loop_test(scenes, all_is_ended_at_every_moment_of_a_scene, 0, (int)num_scenes());
+	tcase_add_loop_test(
+		scenarios, all_is_ended_at_every_moment_of_a_scene, 0, (int)num_scenarios());
 	tcase_add_loop_test(callbacks, whatever_is_around_is_ended_in_every_callback, 0, ROWS);
 	tcase_add_test(whole, every_callback_and_every_object_was_there);
-	suite_add_tcase(suite, scenes);
+	suite_add_tcase(suite, scenarios);
 	suite_add_tcase(suite, callbacks);
 	suite_add_tcase(suite, whole);
 	return suite;

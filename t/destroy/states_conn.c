@@ -1,5 +1,5 @@
 /* What connections and what they come from can be while something else calls. */
-#include "destroy/stage.h"
+#include "destroy/fixture.h"
 
 #include <arpa/inet.h>
 #include <check.h>
@@ -14,288 +14,289 @@ static const enum fake_kind goes = FAKE_IB;
 
 /* --- connections that are made -------------------------------------------------------------- */
 
-static void new_one(struct stage *stage)
+static void new_one(struct fixture *fixture)
 {
-	stage->victim = make_conn(stage->base, &stage->options);
+	fixture->victim = make_conn(fixture->base, &fixture->options);
 }
 
-static void with_receives(struct stage *stage)
+static void with_receives(struct fixture *fixture)
 {
-	struct evrdma_conn_options options = stage->options;
+	struct evrdma_conn_options options = fixture->options;
 
 	options.recv_pool = NULL;
-	stage->victim = make_conn(stage->base, &options);
-	conn_receive(stage->victim, 3);
+	fixture->victim = make_conn(fixture->base, &options);
+	conn_receive(fixture->victim, 3);
 }
 
 /* A name server that never answers. */
-static void looking_up(struct stage *stage)
+static void looking_up(struct fixture *fixture)
 {
 	struct sockaddr_in sin;
 	socklen_t len = sizeof(sin);
 
 	memcpy(&sin, address("127.0.0.1", 0), sizeof(sin));
-	stage->dns_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	ck_assert_int_eq(bind(stage->dns_fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
-	ck_assert_int_eq(getsockname(stage->dns_fd, (struct sockaddr *)&sin, &len), 0);
-	stage->dns = evdns_base_new(stage->loop, 0);
+	fixture->dns_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(bind(fixture->dns_fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+	ck_assert_int_eq(getsockname(fixture->dns_fd, (struct sockaddr *)&sin, &len), 0);
+	fixture->dns = evdns_base_new(fixture->loop, 0);
 	ck_assert_int_eq(
-		evdns_base_nameserver_sockaddr_add(stage->dns, (struct sockaddr *)&sin, len, 0), 0);
-	new_one(stage);
-	ck_assert_int_eq(evrdma_conn_connect_hostname(
-				 stage->victim->it, stage->dns, AF_INET, "somebody.test", 7471),
+		evdns_base_nameserver_sockaddr_add(fixture->dns, (struct sockaddr *)&sin, len, 0),
 		0);
-	stage_settle(stage);
+	new_one(fixture);
+	ck_assert_int_eq(evrdma_conn_connect_hostname(
+				 fixture->victim->it, fixture->dns, AF_INET, "somebody.test", 7471),
+		0);
+	fixture_settle(fixture);
 }
 
 /* As far as this message, which stays on its way. */
-static void connect_until(struct stage *stage, enum fake_message message)
+static void connect_until(struct fixture *fixture, enum fake_message message)
 {
-	stage->listener = make_listener(stage->base, stage->kind, RDMA_PS_TCP);
-	new_one(stage);
+	fixture->listener = make_listener(fixture->base, fixture->kind, RDMA_PS_TCP);
+	new_one(fixture);
 	fake_hold(message);
-	conn_connect(stage->victim, stage->listener, stage->kind);
-	stage_settle(stage);
+	conn_connect(fixture->victim, fixture->listener, fixture->kind);
+	fixture_settle(fixture);
 	ck_assert_uint_eq(fake_held(message), 1);
 	fake_keep(message);
 }
 
-static void looking_for_the_address(struct stage *stage)
+static void looking_for_the_address(struct fixture *fixture)
 {
-	connect_until(stage, FAKE_ADDR);
+	connect_until(fixture, FAKE_ADDR);
 }
 
-static void looking_for_the_route(struct stage *stage)
+static void looking_for_the_route(struct fixture *fixture)
 {
-	connect_until(stage, FAKE_ROUTE);
+	connect_until(fixture, FAKE_ROUTE);
 }
 
-static void asking(struct stage *stage)
+static void asking(struct fixture *fixture)
 {
-	connect_until(stage, FAKE_REQ);
+	connect_until(fixture, FAKE_REQ);
 }
 
-static void being_answered(struct stage *stage)
+static void being_answered(struct fixture *fixture)
 {
-	connect_until(stage, FAKE_REP);
+	connect_until(fixture, FAKE_REP);
 }
 
-static void accepting(struct stage *stage)
+static void accepting(struct fixture *fixture)
 {
-	connect_until(stage, FAKE_RTU);
-	stage->victim = stage->listener->accepted;
+	connect_until(fixture, FAKE_RTU);
+	fixture->victim = fixture->listener->accepted;
 }
 
-static void accepting_before_the_answer(struct stage *stage)
+static void accepting_before_the_answer(struct fixture *fixture)
 {
-	connect_until(stage, FAKE_REP);
-	stage->victim = stage->listener->accepted;
+	connect_until(fixture, FAKE_REP);
+	fixture->victim = fixture->listener->accepted;
 }
 
 /* --- connections that are up ---------------------------------------------------------------- */
 
-static void up(struct stage *stage)
+static void up(struct fixture *fixture)
 {
-	make_pair(stage, stage->kind);
-	stage->victim = stage->client;
+	make_pair(fixture, fixture->kind);
+	fixture->victim = fixture->client;
 }
 
-static void up_accepted(struct stage *stage)
+static void up_accepted(struct fixture *fixture)
 {
-	up(stage);
-	stage->victim = stage->server;
+	up(fixture);
+	fixture->victim = fixture->server;
 }
 
-static void sharing(struct stage *stage)
+static void sharing(struct fixture *fixture)
 {
-	struct evrdma_conn_options options = stage->options;
+	struct evrdma_conn_options options = fixture->options;
 
-	stage->srq = make_srq(stage->base, stage->pool);
-	stage->domain = make_domain(stage->base);
-	stage->options.recv_pool = NULL;
-	stage->options.srq = stage->srq->it;
-	stage->options.domain = stage->domain->it;
-	up(stage);
-	stage->options = options;
+	fixture->srq = make_srq(fixture->base, fixture->pool);
+	fixture->domain = make_domain(fixture->base);
+	fixture->options.recv_pool = NULL;
+	fixture->options.srq = fixture->srq->it;
+	fixture->options.domain = fixture->domain->it;
+	up(fixture);
+	fixture->options = options;
 }
 
 /* Four are posted, the others wait. */
-static void busy(struct stage *stage)
+static void busy(struct fixture *fixture)
 {
-	stage->options.send_queue = 4;
-	up(stage);
-	stage->options.send_queue = 0;
-	stage_stop_work(stage);
-	conn_send(stage->client, 6);
-	stage_settle(stage);
-	stage_go_on_working(stage);
+	fixture->options.send_queue = 4;
+	up(fixture);
+	fixture->options.send_queue = 0;
+	fixture_stop_work(fixture);
+	conn_send(fixture->client, 6);
+	fixture_settle(fixture);
+	fixture_go_on_working(fixture);
 }
 
 /* Taken, but not yet the device's. */
-static void just_sent(struct stage *stage)
+static void just_sent(struct fixture *fixture)
 {
-	up(stage);
-	stage_stop_work(stage);
-	conn_send(stage->client, 2);
-	stage_go_on_working(stage);
+	up(fixture);
+	fixture_stop_work(fixture);
+	conn_send(fixture->client, 2);
+	fixture_go_on_working(fixture);
 }
 
 /* Two messages wait to be told. */
-static void not_reading(struct stage *stage)
+static void not_reading(struct fixture *fixture)
 {
-	up(stage);
-	ck_assert_int_eq(evrdma_conn_disable(stage->client->it), 0);
-	conn_send(stage->server, 2);
-	stage_settle(stage);
+	up(fixture);
+	ck_assert_int_eq(evrdma_conn_disable(fixture->client->it), 0);
+	conn_send(fixture->server, 2);
+	fixture_settle(fixture);
 }
 
-static void reading_again(struct stage *stage)
+static void reading_again(struct fixture *fixture)
 {
-	not_reading(stage);
-	ck_assert_int_eq(evrdma_conn_enable(stage->client->it), 0);
+	not_reading(fixture);
+	ck_assert_int_eq(evrdma_conn_enable(fixture->client->it), 0);
 }
 
-static void not_reading_and_left(struct stage *stage)
+static void not_reading_and_left(struct fixture *fixture)
 {
-	not_reading(stage);
-	end_actor(stage->server);
-	stage_settle(stage);
+	not_reading(fixture);
+	end_object(fixture->server);
+	fixture_settle(fixture);
 }
 
 /* --- connections that end ------------------------------------------------------------------- */
 
-static void disconnecting(struct stage *stage)
+static void disconnecting(struct fixture *fixture)
 {
-	busy(stage);
-	ck_assert_int_eq(evrdma_conn_disconnect(stage->victim->it), 0);
-	stage_settle(stage);
+	busy(fixture);
+	ck_assert_int_eq(evrdma_conn_disconnect(fixture->victim->it), 0);
+	fixture_settle(fixture);
 }
 
-static void parting(struct stage *stage)
+static void parting(struct fixture *fixture)
 {
-	up(stage);
+	up(fixture);
 	fake_hold(FAKE_DREP);
-	ck_assert_int_eq(evrdma_conn_disconnect(stage->victim->it), 0);
-	stage_settle(stage);
+	ck_assert_int_eq(evrdma_conn_disconnect(fixture->victim->it), 0);
+	fixture_settle(fixture);
 	fake_keep(FAKE_DREP);
 }
 
-static void left_by_its_peer(struct stage *stage)
+static void left_by_its_peer(struct fixture *fixture)
 {
-	up(stage);
-	end_actor(stage->server);
-	stage_settle(stage);
+	up(fixture);
+	end_object(fixture->server);
+	fixture_settle(fixture);
 }
 
 /* Waits for the last acknowledgements. */
-static void left_while_busy(struct stage *stage)
+static void left_while_busy(struct fixture *fixture)
 {
-	busy(stage);
-	ck_assert_int_eq(fake_inject(evrdma_conn_get_cm_id(stage->victim->it),
+	busy(fixture);
+	ck_assert_int_eq(fake_inject(evrdma_conn_get_cm_id(fixture->victim->it),
 				 RDMA_CM_EVENT_DISCONNECTED, 0),
 		0);
-	stage_settle(stage);
+	fixture_settle(fixture);
 }
 
-static void closing(struct stage *stage)
+static void closing(struct fixture *fixture)
 {
-	left_while_busy(stage);
-	end_actor(stage->victim);
-	stage_settle(stage);
+	left_while_busy(fixture);
+	end_object(fixture->victim);
+	fixture_settle(fixture);
 }
 
 /* Waits for the answer to its disconnect until the time for it is over. */
-static void failed(struct stage *stage)
+static void failed(struct fixture *fixture)
 {
-	new_one(stage);
-	conn_connect(stage->victim, NULL, stage->kind);
-	stage_settle(stage);
+	new_one(fixture);
+	conn_connect(fixture->victim, NULL, fixture->kind);
+	fixture_settle(fixture);
 }
 
-static void removed(struct stage *stage)
+static void removed(struct fixture *fixture)
 {
-	make_pair(stage, goes);
-	stage->victim = stage->client;
-	stage_pull(stage, goes);
-	stage_settle(stage);
+	make_pair(fixture, goes);
+	fixture->victim = fixture->client;
+	fixture_pull(fixture, goes);
+	fixture_settle(fixture);
 }
 
-static void removed_just_now(struct stage *stage)
+static void removed_just_now(struct fixture *fixture)
 {
-	make_pair(stage, goes);
-	stage->victim = stage->client;
-	stage_pull(stage, goes);
+	make_pair(fixture, goes);
+	fixture->victim = fixture->client;
+	fixture_pull(fixture, goes);
 }
 
-static void migrated(struct stage *stage)
+static void migrated(struct fixture *fixture)
 {
-	up(stage);
-	stage->second = make_base(stage);
-	ck_assert_int_eq(evrdma_conn_migrate(stage->victim->it, stage->second->it), 0);
+	up(fixture);
+	fixture->second = make_base(fixture);
+	ck_assert_int_eq(evrdma_conn_migrate(fixture->victim->it, fixture->second->it), 0);
 }
 
 /* --- listeners and requests ----------------------------------------------------------------- */
 
-static void listening(struct stage *stage)
+static void listening(struct fixture *fixture)
 {
-	stage->victim = make_listener(stage->base, stage->kind, RDMA_PS_TCP);
+	fixture->victim = make_listener(fixture->base, fixture->kind, RDMA_PS_TCP);
 }
 
-static void listening_disabled(struct stage *stage)
+static void listening_disabled(struct fixture *fixture)
 {
-	listening(stage);
-	evrdma_listener_disable(stage->victim->it);
-	conn_connect(make_conn(stage->base, &stage->options), stage->victim, stage->kind);
-	stage_settle(stage);
+	listening(fixture);
+	evrdma_listener_disable(fixture->victim->it);
+	conn_connect(make_conn(fixture->base, &fixture->options), fixture->victim, fixture->kind);
+	fixture_settle(fixture);
 }
 
-static void listening_on_nothing(struct stage *stage)
+static void listening_on_nothing(struct fixture *fixture)
 {
-	stage->victim = make_listener(stage->base, goes, RDMA_PS_TCP);
-	stage_pull(stage, goes);
-	stage_settle(stage);
+	fixture->victim = make_listener(fixture->base, goes, RDMA_PS_TCP);
+	fixture_pull(fixture, goes);
+	fixture_settle(fixture);
 }
 
-static void waiting_for_its_device(struct stage *stage)
+static void waiting_for_its_device(struct fixture *fixture)
 {
-	stage->relisten_ms = 60000;
-	listening_on_nothing(stage);
+	fixture->relisten_ms = 60000;
+	listening_on_nothing(fixture);
 }
 
-static void ask_of(struct stage *stage, enum fake_kind kind)
+static void ask_of(struct fixture *fixture, enum fake_kind kind)
 {
-	stage->listener = make_listener(stage->base, kind, RDMA_PS_TCP);
-	stage->listener->answer = KEEP;
-	stage->client = make_conn(stage->base, &stage->options);
-	conn_connect(stage->client, stage->listener, kind);
-	stage_settle(stage);
-	stage->victim = stage->listener->request;
+	fixture->listener = make_listener(fixture->base, kind, RDMA_PS_TCP);
+	fixture->listener->answer = KEEP;
+	fixture->client = make_conn(fixture->base, &fixture->options);
+	conn_connect(fixture->client, fixture->listener, kind);
+	fixture_settle(fixture);
+	fixture->victim = fixture->listener->request;
 }
 
-static void asked(struct stage *stage)
+static void asked(struct fixture *fixture)
 {
-	ask_of(stage, stage->kind);
+	ask_of(fixture, fixture->kind);
 }
 
-static void asked_by_one_who_left(struct stage *stage)
+static void asked_by_one_who_left(struct fixture *fixture)
 {
-	asked(stage);
-	end_actor(stage->client);
-	stage_settle(stage);
+	asked(fixture);
+	end_object(fixture->client);
+	fixture_settle(fixture);
 }
 
-static void asked_on_nothing(struct stage *stage)
+static void asked_on_nothing(struct fixture *fixture)
 {
-	ask_of(stage, goes);
-	stage_pull(stage, goes);
-	stage_settle(stage);
+	ask_of(fixture, goes);
+	fixture_pull(fixture, goes);
+	fixture_settle(fixture);
 }
 
-static void asked_of_one_who_left(struct stage *stage)
+static void asked_of_one_who_left(struct fixture *fixture)
 {
-	asked(stage);
-	end_actor(stage->listener);
-	stage_settle(stage);
+	asked(fixture);
+	end_object(fixture->listener);
+	fixture_settle(fixture);
 }
 
 const struct state conn_states[] = {

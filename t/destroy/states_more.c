@@ -1,5 +1,5 @@
 /* What all others can be: endpoints and their members, memory, bases. */
-#include "destroy/stage.h"
+#include "destroy/fixture.h"
 
 #include <check.h>
 #include <errno.h>
@@ -9,322 +9,322 @@ static const enum fake_kind goes = FAKE_IB;
 
 /* --- endpoints ------------------------------------------------------------------------------ */
 
-static void new_endpoint(struct stage *stage)
+static void new_endpoint(struct fixture *fixture)
 {
-	stage->victim = make_endpoint(stage->base, stage->pool);
+	fixture->victim = make_endpoint(fixture->base, fixture->pool);
 }
 
-static void looking(struct stage *stage)
+static void looking(struct fixture *fixture)
 {
-	new_endpoint(stage);
+	new_endpoint(fixture);
 	fake_hold(FAKE_ADDR);
-	endpoint_open(stage->victim, NULL, FAKE_ROCE_IP);
-	stage_settle(stage);
+	endpoint_open(fixture->victim, NULL, FAKE_ROCE_IP);
+	fixture_settle(fixture);
 	ck_assert_uint_eq(fake_held(FAKE_ADDR), 1);
 	fake_keep(FAKE_ADDR);
 }
 
-static void ready(struct stage *stage)
+static void ready(struct fixture *fixture)
 {
-	stage->endpoint = stage->victim = make_ready_endpoint(stage, FAKE_ROCE);
+	fixture->endpoint = fixture->victim = make_ready_endpoint(fixture, FAKE_ROCE);
 }
 
-static void serve(struct stage *stage)
+static void serve(struct fixture *fixture)
 {
-	stage->other_endpoint = make_ready_endpoint(stage, FAKE_ROCE);
-	stage->listener = make_listener(stage->base, FAKE_ROCE, RDMA_PS_UDP);
-	stage->listener->answer = SERVE;
-	stage->listener->endpoint = stage->other_endpoint;
+	fixture->other_endpoint = make_ready_endpoint(fixture, FAKE_ROCE);
+	fixture->listener = make_listener(fixture->base, FAKE_ROCE, RDMA_PS_UDP);
+	fixture->listener->answer = SERVE;
+	fixture->listener->endpoint = fixture->other_endpoint;
 }
 
-static void with_members(struct stage *stage)
+static void with_members(struct fixture *fixture)
 {
-	ready(stage);
-	serve(stage);
-	stage->group = join(stage->endpoint);
-	stage->peer = find_peer(stage->endpoint, stage->listener, FAKE_ROCE);
-	stage_settle(stage);
+	ready(fixture);
+	serve(fixture);
+	fixture->group = join(fixture->endpoint);
+	fixture->peer = find_peer(fixture->endpoint, fixture->listener, FAKE_ROCE);
+	fixture_settle(fixture);
 }
 
-static void busy(struct stage *stage)
+static void busy(struct fixture *fixture)
 {
-	with_members(stage);
-	stage_stop_work(stage);
-	endpoint_send(stage->endpoint, stage->group, NULL, 2);
-	endpoint_send(stage->endpoint, NULL, stage->peer, 2);
-	stage_settle(stage);
-	stage_go_on_working(stage);
+	with_members(fixture);
+	fixture_stop_work(fixture);
+	endpoint_send(fixture->endpoint, fixture->group, NULL, 2);
+	endpoint_send(fixture->endpoint, NULL, fixture->peer, 2);
+	fixture_settle(fixture);
+	fixture_go_on_working(fixture);
 }
 
-static void without_device(struct stage *stage)
+static void without_device(struct fixture *fixture)
 {
-	new_endpoint(stage);
-	endpoint_open(stage->victim, "10.1.2.3", NULL);
-	stage_settle(stage);
+	new_endpoint(fixture);
+	endpoint_open(fixture->victim, "10.1.2.3", NULL);
+	fixture_settle(fixture);
 }
 
-static void removed(struct stage *stage)
+static void removed(struct fixture *fixture)
 {
-	stage->endpoint = stage->victim = make_ready_endpoint(stage, goes);
-	stage->group = join(stage->endpoint);
-	stage_settle(stage);
-	stage_pull(stage, goes);
-	stage_settle(stage);
+	fixture->endpoint = fixture->victim = make_ready_endpoint(fixture, goes);
+	fixture->group = join(fixture->endpoint);
+	fixture_settle(fixture);
+	fixture_pull(fixture, goes);
+	fixture_settle(fixture);
 }
 
 /* --- groups --------------------------------------------------------------------------------- */
 
-static void joining(struct stage *stage)
+static void joining(struct fixture *fixture)
 {
-	ready(stage);
+	ready(fixture);
 	fake_hold(FAKE_JOIN);
-	stage->victim = join(stage->endpoint);
-	stage_settle(stage);
+	fixture->victim = join(fixture->endpoint);
+	fixture_settle(fixture);
 	ck_assert_uint_eq(fake_held(FAKE_JOIN), 1);
 	fake_keep(FAKE_JOIN);
 }
 
-static void member(struct stage *stage)
+static void member(struct fixture *fixture)
 {
-	with_members(stage);
-	stage->victim = stage->group;
+	with_members(fixture);
+	fixture->victim = fixture->group;
 }
 
-static void busy_member(struct stage *stage)
+static void busy_member(struct fixture *fixture)
 {
-	busy(stage);
-	stage->victim = stage->group;
+	busy(fixture);
+	fixture->victim = fixture->group;
 }
 
-static void leaving(struct stage *stage)
+static void leaving(struct fixture *fixture)
 {
-	busy_member(stage);
-	end_actor(stage->victim);
-	stage_settle(stage);
+	busy_member(fixture);
+	end_object(fixture->victim);
+	fixture_settle(fixture);
 }
 
-static void no_member(struct stage *stage)
+static void no_member(struct fixture *fixture)
 {
-	ready(stage);
+	ready(fixture);
 	fake_answer(FAKE_JOIN, -EINVAL);
-	stage->victim = join(stage->endpoint);
-	stage_settle(stage);
+	fixture->victim = join(fixture->endpoint);
+	fixture_settle(fixture);
 }
 
 /* --- peers ---------------------------------------------------------------------------------- */
 
-static void ask_until(struct stage *stage, enum fake_message message)
+static void ask_until(struct fixture *fixture, enum fake_message message)
 {
-	ready(stage);
-	serve(stage);
+	ready(fixture);
+	serve(fixture);
 	fake_hold(message);
-	stage->victim = find_peer(stage->endpoint, stage->listener, FAKE_ROCE);
-	stage_settle(stage);
+	fixture->victim = find_peer(fixture->endpoint, fixture->listener, FAKE_ROCE);
+	fixture_settle(fixture);
 	ck_assert_uint_eq(fake_held(message), 1);
 	fake_keep(message);
 }
 
-static void peer_at_address(struct stage *stage)
+static void peer_at_address(struct fixture *fixture)
 {
-	ask_until(stage, FAKE_ADDR);
+	ask_until(fixture, FAKE_ADDR);
 }
 
-static void peer_at_route(struct stage *stage)
+static void peer_at_route(struct fixture *fixture)
 {
-	ask_until(stage, FAKE_ROUTE);
+	ask_until(fixture, FAKE_ROUTE);
 }
 
-static void peer_asking(struct stage *stage)
+static void peer_asking(struct fixture *fixture)
 {
-	ask_until(stage, FAKE_SIDR_REQ);
+	ask_until(fixture, FAKE_SIDR_REQ);
 }
 
-static void peer_found(struct stage *stage)
+static void peer_found(struct fixture *fixture)
 {
-	with_members(stage);
-	stage->victim = stage->peer;
+	with_members(fixture);
+	fixture->victim = fixture->peer;
 }
 
-static void busy_peer(struct stage *stage)
+static void busy_peer(struct fixture *fixture)
 {
-	busy(stage);
-	stage->victim = stage->peer;
+	busy(fixture);
+	fixture->victim = fixture->peer;
 }
 
-static void peer_closing(struct stage *stage)
+static void peer_closing(struct fixture *fixture)
 {
-	busy_peer(stage);
-	end_actor(stage->victim);
-	stage_settle(stage);
+	busy_peer(fixture);
+	end_object(fixture->victim);
+	fixture_settle(fixture);
 }
 
-static void refused(struct stage *stage)
+static void refused(struct fixture *fixture)
 {
-	ready(stage);
-	serve(stage);
-	stage->listener->answer = REJECT;
-	stage->victim = find_peer(stage->endpoint, stage->listener, FAKE_ROCE);
-	stage_settle(stage);
+	ready(fixture);
+	serve(fixture);
+	fixture->listener->answer = REJECT;
+	fixture->victim = find_peer(fixture->endpoint, fixture->listener, FAKE_ROCE);
+	fixture_settle(fixture);
 }
 
 /* --- memory --------------------------------------------------------------------------------- */
 
-static void new_pool(struct stage *stage)
+static void new_pool(struct fixture *fixture)
 {
-	stage->victim = make_pool(stage->base);
+	fixture->victim = make_pool(fixture->base);
 }
 
 /* Under a connection, with a buffer in the user's hands and more under way. */
-static void used_pool(struct stage *stage)
+static void used_pool(struct fixture *fixture)
 {
-	struct actor *pool = stage->pool;
+	struct object *pool = fixture->pool;
 
-	stage->pool = make_pool(stage->base);
-	stage->victim = stage->pool;
-	stage->options.recv_pool = stage->pool->it;
-	make_pair(stage, stage->kind);
-	make_buf(stage->pool);
-	stage_stop_work(stage);
-	conn_send(stage->client, 3);
-	stage_settle(stage);
-	stage_go_on_working(stage);
-	stage->pool = pool;
-	stage->options.recv_pool = pool->it;
+	fixture->pool = make_pool(fixture->base);
+	fixture->victim = fixture->pool;
+	fixture->options.recv_pool = fixture->pool->it;
+	make_pair(fixture, fixture->kind);
+	make_buf(fixture->pool);
+	fixture_stop_work(fixture);
+	conn_send(fixture->client, 3);
+	fixture_settle(fixture);
+	fixture_go_on_working(fixture);
+	fixture->pool = pool;
+	fixture->options.recv_pool = pool->it;
 }
 
-static void new_srq(struct stage *stage)
+static void new_srq(struct fixture *fixture)
 {
-	stage->srq = stage->victim = make_srq(stage->base, stage->pool);
+	fixture->srq = fixture->victim = make_srq(fixture->base, fixture->pool);
 }
 
-static void new_domain(struct stage *stage)
+static void new_domain(struct fixture *fixture)
 {
-	stage->domain = stage->victim = make_domain(stage->base);
+	fixture->domain = fixture->victim = make_domain(fixture->base);
 }
 
-static void share(struct stage *stage)
+static void share(struct fixture *fixture)
 {
-	struct evrdma_conn_options options = stage->options;
+	struct evrdma_conn_options options = fixture->options;
 
-	new_srq(stage);
-	new_domain(stage);
-	stage->options.recv_pool = NULL;
-	stage->options.srq = stage->srq->it;
-	stage->options.domain = stage->domain->it;
-	make_pair(stage, stage->kind);
-	conn_send(stage->client, 2);
-	stage_settle(stage);
-	stage->options = options;
+	new_srq(fixture);
+	new_domain(fixture);
+	fixture->options.recv_pool = NULL;
+	fixture->options.srq = fixture->srq->it;
+	fixture->options.domain = fixture->domain->it;
+	make_pair(fixture, fixture->kind);
+	conn_send(fixture->client, 2);
+	fixture_settle(fixture);
+	fixture->options = options;
 }
 
-static void used_srq(struct stage *stage)
+static void used_srq(struct fixture *fixture)
 {
-	share(stage);
-	stage->victim = stage->srq;
+	share(fixture);
+	fixture->victim = fixture->srq;
 }
 
-static void used_domain(struct stage *stage)
+static void used_domain(struct fixture *fixture)
 {
-	share(stage);
-	stage->victim = stage->domain;
+	share(fixture);
+	fixture->victim = fixture->domain;
 }
 
-static void no_longer_used_srq(struct stage *stage)
+static void no_longer_used_srq(struct fixture *fixture)
 {
-	used_srq(stage);
-	end_actor(stage->client);
-	end_actor(stage->server);
-	stage_settle(stage);
+	used_srq(fixture);
+	end_object(fixture->client);
+	end_object(fixture->server);
+	fixture_settle(fixture);
 }
 
-static void no_longer_used_domain(struct stage *stage)
+static void no_longer_used_domain(struct fixture *fixture)
 {
-	no_longer_used_srq(stage);
-	stage->victim = stage->domain;
+	no_longer_used_srq(fixture);
+	fixture->victim = fixture->domain;
 }
 
-static void held(struct stage *stage)
+static void held(struct fixture *fixture)
 {
-	stage->victim = make_buf(stage->pool);
+	fixture->victim = make_buf(fixture->pool);
 }
 
-static void reference(struct stage *stage)
+static void reference(struct fixture *fixture)
 {
-	stage->victim = make_reference(stage);
+	fixture->victim = make_reference(fixture);
 }
 
-static void exposed(struct stage *stage)
+static void exposed(struct fixture *fixture)
 {
-	make_pair(stage, stage->kind);
-	reference(stage);
+	make_pair(fixture, fixture->kind);
+	reference(fixture);
 	ck_assert_int_eq(
-		evrdma_conn_expose(stage->server->it, stage->victim->it, &stage->remote), 0);
-	conn_write(stage->client, &stage->remote);
-	stage_settle(stage);
+		evrdma_conn_expose(fixture->server->it, fixture->victim->it, &fixture->remote), 0);
+	conn_write(fixture->client, &fixture->remote);
+	fixture_settle(fixture);
 }
 
 /* The caller's reference, while the device has the memory. */
-static void posted(struct stage *stage)
+static void posted(struct fixture *fixture)
 {
 	struct op *op;
 
-	make_pair(stage, stage->kind);
-	stage_stop_work(stage);
-	reference(stage);
-	op = op_new(stage->client, ROW_CONN_SENT, ROW_CONN_SEND_FAILED);
-	op_begun(op, conn_send_buf(stage->client, stage->victim, op));
-	stage_settle(stage);
-	stage_go_on_working(stage);
+	make_pair(fixture, fixture->kind);
+	fixture_stop_work(fixture);
+	reference(fixture);
+	op = op_new(fixture->client, ROW_CONN_SENT, ROW_CONN_SEND_FAILED);
+	op_begun(op, conn_send_buf(fixture->client, fixture->victim, op));
+	fixture_settle(fixture);
+	fixture_go_on_working(fixture);
 }
 
 /* --- bases ---------------------------------------------------------------------------------- */
 
-static void idle_base(struct stage *stage)
+static void idle_base(struct fixture *fixture)
 {
-	stage->victim = make_base(stage);
+	fixture->victim = make_base(fixture);
 }
 
 /* With a connection to the first base. */
-static void busy_base(struct stage *stage)
+static void busy_base(struct fixture *fixture)
 {
-	struct evrdma_conn_options options = stage->options;
+	struct evrdma_conn_options options = fixture->options;
 
-	idle_base(stage);
+	idle_base(fixture);
 	options.recv_pool = NULL;
-	stage->listener = make_listener(stage->base, stage->kind, RDMA_PS_TCP);
-	stage->client = make_conn(stage->victim, &options);
-	conn_connect(stage->client, stage->listener, stage->kind);
-	stage_settle(stage);
-	stage_stop_work(stage);
-	conn_send(stage->client, 3);
-	stage_settle(stage);
-	stage_go_on_working(stage);
+	fixture->listener = make_listener(fixture->base, fixture->kind, RDMA_PS_TCP);
+	fixture->client = make_conn(fixture->victim, &options);
+	conn_connect(fixture->client, fixture->listener, fixture->kind);
+	fixture_settle(fixture);
+	fixture_stop_work(fixture);
+	conn_send(fixture->client, 3);
+	fixture_settle(fixture);
+	fixture_go_on_working(fixture);
 }
 
-static void closing_base(struct stage *stage)
+static void closing_base(struct fixture *fixture)
 {
-	busy_base(stage);
+	busy_base(fixture);
 	/* It waits for the last acknowledgements. */
-	ck_assert_int_eq(fake_inject(evrdma_conn_get_cm_id(stage->client->it),
+	ck_assert_int_eq(fake_inject(evrdma_conn_get_cm_id(fixture->client->it),
 				 RDMA_CM_EVENT_DISCONNECTED, 0),
 		0);
-	stage_settle(stage);
-	end_actor(stage->victim);
-	stage_settle(stage);
+	fixture_settle(fixture);
+	end_object(fixture->victim);
+	fixture_settle(fixture);
 }
 
 /* Its connection waits for its sends, and has not told its peer yet. */
-static void leaving_base(struct stage *stage)
+static void leaving_base(struct fixture *fixture)
 {
-	busy_base(stage);
-	shut_down(stage->victim);
-	stage_settle(stage);
+	busy_base(fixture);
+	shut_down(fixture->victim);
+	fixture_settle(fixture);
 }
 
-static void own_base(struct stage *stage)
+static void own_base(struct fixture *fixture)
 {
-	make_pair(stage, stage->kind);
-	stage->victim = stage->base;
+	make_pair(fixture, fixture->kind);
+	fixture->victim = fixture->base;
 }
 
 const struct state more_states[] = {

@@ -16,16 +16,16 @@
 /* Each file is a list of CASE(), taken twice: first for the calls, then for the rows. */
 #define CALL(function) ERRORS_NAME(call_##function##_, __LINE__)
 
-#define CASE(where, scene, function, input, answer, ...)                                           \
-	static int CALL(function)(struct errors_stage * s)                                         \
+#define CASE(where, scenario, function, input, answer, ...)                                        \
+	static int CALL(function)(struct errors_fixture * f)                                       \
 	{                                                                                          \
-		return (void)s, __VA_ARGS__;                                                       \
+		return (void)f, __VA_ARGS__;                                                       \
 	}
 #include "errors/all.def"
 #undef CASE
 
-#define CASE(where, scene, function, input, answer, ...)                                           \
-	{ #function, input, scene, where, answer, CALL(function) },
+#define CASE(where, scenario, function, input, answer, ...)                                        \
+	{ #function, input, scenario, where, answer, CALL(function) },
 const struct errors_case errors_table[] = {
 #include "errors/all.def"
 };

@@ -18,7 +18,7 @@ build() {
 }
 
 # Who is at the other end of each of them (other_end.c), its arguments, and what it prints.
-plays() {
+cases() {
 	cat <<-END
 	01-connect          EVR_OTHER_END=server|$fake_ip:7471|hello
 	02-echo-server      EVR_OTHER_END=client EVR_CLIENTS=3 EVR_INTERRUPT=1|$fake_ip:7471|listening on port 7471
@@ -52,9 +52,9 @@ plays() {
 
 # play NAME: runs it, and says what was not as expected.
 play() {
-	plays | sed -n "s/^$1  *//p" >"$scratch/cast"
-	[ -s "$scratch/cast" ] || echo "$1 is not among the plays of $0"
-	IFS='|' read -r other arguments expected <"$scratch/cast"
+	cases | sed -n "s/^$1  *//p" >"$scratch/case"
+	[ -s "$scratch/case" ] || echo "$1 is not among the cases of $0"
+	IFS='|' read -r other arguments expected <"$scratch/case"
 	# shellcheck disable=SC2086
 	env $other timeout 60 "$scratch/out/$1" $arguments >"$scratch/printed" 2>&1
 	status=$?

@@ -139,9 +139,9 @@ void fake_fail_nth(enum fake_layer layers, unsigned n, int err);
 /* The same, and all such calls after it fail too, until this is cancelled in the same way. */
 void fake_fail_from(enum fake_layer layers, unsigned n, int err);
 /*
- * Instead of failing, the n-th such call first runs the hook, which may do what another part of the
- * world does meanwhile: unplug the device, let a message go, invent an event. It must not call into
- * what is being tested.
+ * Instead of failing, the n-th such call first runs the hook, which may do what another part of
+ * the machine does meanwhile: unplug the device, let a message go, invent an event. It must not
+ * call into what is being tested.
  */
 void fake_at_nth(enum fake_layer layers, unsigned n, void (*hook)(void *arg), void *arg);
 /* The name of the (first) call that one of these chose, or NULL when it has not come. */

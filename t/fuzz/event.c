@@ -36,7 +36,7 @@ static struct {
 	struct evr_cm_mc *group;
 	uint64_t dead_id, dead_group;
 	uint32_t request;
-} world;
+} fixture;
 
 static struct {
 	struct evr_ucma_resp_event event;
@@ -87,7 +87,7 @@ static ssize_t forging_write(int fd, const void *buf, size_t len)
 	return n;
 }
 
-/* --- the world it lies about ----------------------------------------------------------------- */
+/* --- the fixture it lies about --------------------------------------------------------------- */
 
 static struct sockaddr *address(const char *ip)
 {
@@ -102,7 +102,7 @@ static struct rdma_cm_id *new_id(enum rdma_port_space ps)
 {
 	struct rdma_cm_id *id = NULL;
 
-	fuzz_check(rdma_create_id(world.channel, &id, NULL, ps) == 0);
+	fuzz_check(rdma_create_id(fixture.channel, &id, NULL, ps) == 0);
 	return id;
 }
 
@@ -118,7 +118,7 @@ static struct rdma_cm_id *await(enum rdma_cm_event_type type)
 	struct rdma_cm_event *event;
 	struct rdma_cm_id *id;
 
-	fuzz_check(rdma_get_cm_event(world.channel, &event) == 0);
+	fuzz_check(rdma_get_cm_event(fixture.channel, &event) == 0);
 	fuzz_check(event->event == type);
 	id = event->id;
 	rdma_ack_cm_event(event);
@@ -129,34 +129,34 @@ static void make_member(void)
 {
 	struct sockaddr *group;
 
-	world.member = new_id(RDMA_PS_UDP);
-	fuzz_check(rdma_bind_addr(world.member, address(FAKE_ROCE_IP)) == 0);
-	give_qp(world.member);
+	fixture.member = new_id(RDMA_PS_UDP);
+	fuzz_check(rdma_bind_addr(fixture.member, address(FAKE_ROCE_IP)) == 0);
+	give_qp(fixture.member);
 	group = address("239.1.2.4");
-	fuzz_check(rdma_join_multicast(world.member, group, NULL) == 0);
-	world.dead_group = evr_cm_uid(TAILQ_FIRST(&evr_cm_id(world.member)->groups));
+	fuzz_check(rdma_join_multicast(fixture.member, group, NULL) == 0);
+	fixture.dead_group = evr_cm_uid(TAILQ_FIRST(&evr_cm_id(fixture.member)->groups));
 	await(RDMA_CM_EVENT_MULTICAST_JOIN);
-	fuzz_check(rdma_leave_multicast(world.member, group) == 0);
-	fuzz_check(rdma_join_multicast(world.member, address("239.1.2.3"), NULL) == 0);
-	world.group = TAILQ_FIRST(&evr_cm_id(world.member)->groups);
+	fuzz_check(rdma_leave_multicast(fixture.member, group) == 0);
+	fuzz_check(rdma_join_multicast(fixture.member, address("239.1.2.3"), NULL) == 0);
+	fixture.group = TAILQ_FIRST(&evr_cm_id(fixture.member)->groups);
 }
 
 static void make_listener(void)
 {
-	world.listener = new_id(RDMA_PS_TCP);
-	fuzz_check(rdma_bind_addr(world.listener, address("0.0.0.0")) == 0);
-	fuzz_check(rdma_listen(world.listener, 0) == 0);
+	fixture.listener = new_id(RDMA_PS_TCP);
+	fuzz_check(rdma_bind_addr(fixture.listener, address("0.0.0.0")) == 0);
+	fuzz_check(rdma_listen(fixture.listener, 0) == 0);
 }
 
 static void make_client(void)
 {
-	world.client = new_id(RDMA_PS_TCP);
-	fuzz_check(rdma_resolve_addr(world.client, NULL, address(FAKE_ROCE_IP), MANY_MS) == 0);
+	fixture.client = new_id(RDMA_PS_TCP);
+	fuzz_check(rdma_resolve_addr(fixture.client, NULL, address(FAKE_ROCE_IP), MANY_MS) == 0);
 	await(RDMA_CM_EVENT_ADDR_RESOLVED);
-	fuzz_check(rdma_resolve_route(world.client, MANY_MS) == 0);
+	fuzz_check(rdma_resolve_route(fixture.client, MANY_MS) == 0);
 	await(RDMA_CM_EVENT_ROUTE_RESOLVED);
-	give_qp(world.client);
-	fuzz_check(rdma_connect(world.client, NULL) == 0);
+	give_qp(fixture.client);
+	fuzz_check(rdma_connect(fixture.client, NULL) == 0);
 }
 
 /* The request is taken by the library, or past it when the forged event shall bring it. */
@@ -165,22 +165,22 @@ static void take_request(bool by_library)
 	struct evr_ucma_event event;
 
 	if (by_library) {
-		world.child = await(RDMA_CM_EVENT_CONNECT_REQUEST);
+		fixture.child = await(RDMA_CM_EVENT_CONNECT_REQUEST);
 		return;
 	}
-	fuzz_check(evr_ucma_event_read(world.channel->fd, &event) == 0);
+	fuzz_check(evr_ucma_event_read(fixture.channel->fd, &event) == 0);
 	fuzz_check(event.type == RDMA_CM_EVENT_CONNECT_REQUEST);
-	world.request = event.handle;
+	fixture.request = event.handle;
 }
 
 static void build(enum subject who)
 {
 	struct rdma_cm_id *dead;
 
-	memset(&world, 0, sizeof(world));
-	world.channel = fuzz_channel();
+	memset(&fixture, 0, sizeof(fixture));
+	fixture.channel = fuzz_channel();
 	dead = new_id(RDMA_PS_TCP);
-	world.dead_id = evr_cm_uid(dead);
+	fixture.dead_id = evr_cm_uid(dead);
 	make_member();
 	await(RDMA_CM_EVENT_MULTICAST_JOIN);
 	make_listener();
@@ -199,11 +199,11 @@ static void destroy(struct rdma_cm_id *id)
 
 static void tear_down(void)
 {
-	destroy(world.child);
-	destroy(world.client);
-	destroy(world.member);
-	destroy(world.listener);
-	rdma_destroy_event_channel(world.channel);
+	destroy(fixture.child);
+	destroy(fixture.client);
+	destroy(fixture.member);
+	destroy(fixture.listener);
+	rdma_destroy_event_channel(fixture.channel);
 }
 
 /* --- the event ------------------------------------------------------------------------------- */
@@ -214,27 +214,27 @@ static void address_to(enum subject who)
 
 	switch (who) {
 	case CONNECTING:
-		event->uid = evr_cm_uid(world.client);
+		event->uid = evr_cm_uid(fixture.client);
 		break;
 	case MEMBER:
-		event->uid = evr_cm_uid(world.member);
+		event->uid = evr_cm_uid(fixture.member);
 		break;
 	case GROUP:
-		event->uid = evr_cm_uid(world.group);
+		event->uid = evr_cm_uid(fixture.group);
 		break;
 	case LISTENER:
-		event->uid = evr_cm_uid(world.listener);
-		event->handle = world.request;
+		event->uid = evr_cm_uid(fixture.listener);
+		event->handle = fixture.request;
 		break;
 	case CHILD:
 		event->uid = 0;
-		event->handle = evr_cm_id(world.child)->handle;
+		event->handle = evr_cm_id(fixture.child)->handle;
 		break;
 	case DEAD_ID:
-		event->uid = world.dead_id;
+		event->uid = fixture.dead_id;
 		break;
 	case DEAD_GROUP:
-		event->uid = world.dead_group;
+		event->uid = fixture.dead_group;
 		break;
 	default:
 		break;
@@ -243,7 +243,8 @@ static void address_to(enum subject who)
 
 static bool is_taken(uint32_t handle)
 {
-	struct rdma_cm_id *ids[] = { world.client, world.member, world.listener, world.child };
+	struct rdma_cm_id *ids[] = { fixture.client, fixture.member, fixture.listener,
+		fixture.child };
 	size_t i;
 
 	for (i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
@@ -264,18 +265,19 @@ static void keep_handles_apart(void)
 static struct evr_cm_id *expected_subject(void)
 {
 	const struct evr_ucma_resp_event *event = &forged.event;
-	struct rdma_cm_id *ids[] = { world.client, world.member, world.listener, world.child };
+	struct rdma_cm_id *ids[] = { fixture.client, fixture.member, fixture.listener,
+		fixture.child };
 	bool is_group = event->event == RDMA_CM_EVENT_MULTICAST_JOIN ||
 			event->event == RDMA_CM_EVENT_MULTICAST_ERROR;
 	size_t i;
 
-	if (event->uid == evr_cm_uid(world.group))
-		return is_group ? evr_cm_id(world.member) : NULL;
+	if (event->uid == evr_cm_uid(fixture.group))
+		return is_group ? evr_cm_id(fixture.member) : NULL;
 	for (i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
 		if (ids[i] && event->uid == evr_cm_uid(ids[i]))
 			return evr_cm_id(ids[i]);
-	if (!event->uid && world.child && event->handle == evr_cm_id(world.child)->handle)
-		return evr_cm_id(world.child);
+	if (!event->uid && fixture.child && event->handle == evr_cm_id(fixture.child)->handle)
+		return evr_cm_id(fixture.child);
 	return NULL;
 }
 
@@ -310,7 +312,7 @@ static void check_delivered(const struct rdma_cm_event *event, const struct evr_
 	fuzz_check(subject);
 	/* A request that cannot be served is refused, which is the next event of who asked. */
 	if (((const struct evr_cm_event *)event)->counted != subject) {
-		fuzz_check(event->id == world.client && event->event == RDMA_CM_EVENT_REJECTED);
+		fuzz_check(event->id == fixture.client && event->event == RDMA_CM_EVENT_REJECTED);
 		return;
 	}
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
@@ -333,7 +335,7 @@ static void serve(void)
 	int ret;
 
 	errno = 0;
-	ret = rdma_get_cm_event(world.channel, &event);
+	ret = rdma_get_cm_event(fixture.channel, &event);
 	fuzz_check(forged.given);
 	fuzz_trace("event %u for %p: %d %s", forged.event.event, (void *)subject, ret,
 		ret ? strerror(errno) : rdma_event_str(event->event));

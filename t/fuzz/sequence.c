@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-static struct seq_world world;
+static struct seq_fixture fixture;
 
 static unsigned value_of(uint8_t c)
 {
@@ -22,7 +22,7 @@ static struct seq_step parse(const uint8_t *line, size_t len)
 	size_t i;
 
 	step.who = len > 1 ? value_of(line[1]) : 0;
-	step.slot = &world.slots[step.who % SEQ_IDS];
+	step.slot = &fixture.slots[step.who % SEQ_IDS];
 	for (i = 0; i < SEQ_ARGS && i + 2 < len; i++)
 		step.arg[i] = value_of(line[i + 2]);
 	return step;
@@ -43,11 +43,11 @@ static void run_step(const struct seq_op *op, const struct seq_step *step)
 	int ret;
 
 	errno = 0;
-	ret = op->run(&world, step);
+	ret = op->run(&fixture, step);
 	fuzz_trace("%-14s %u %u %u %u  %d %s", op->name, step->who, step->arg[0], step->arg[1],
 		step->arg[2], ret, ret ? strerror(errno) : "");
 	fuzz_check(ret == 0 || (ret == -1 && errno > 0));
-	seq_check(&world);
+	seq_check(&fixture);
 }
 
 static void run_program(const uint8_t *data, size_t size)
@@ -78,13 +78,13 @@ static void tear_down(void)
 	unsigned i;
 
 	seq_calm();
-	rdma_free_devices(world.devices);
-	while (world.num_events)
-		seq_ack_oldest(&world);
+	rdma_free_devices(fixture.devices);
+	while (fixture.num_events)
+		seq_ack_oldest(&fixture);
 	for (i = 0; i < SEQ_IDS; i++)
-		fuzz_check(seq_destroy(&world, &world.slots[i]) == 0);
+		fuzz_check(seq_destroy(&fixture, &fixture.slots[i]) == 0);
 	for (i = 0; i < SEQ_CHANNELS; i++)
-		rdma_destroy_event_channel(world.channels[i]);
+		rdma_destroy_event_channel(fixture.channels[i]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -92,10 +92,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	unsigned i;
 
 	fuzz_begin();
-	memset(&world, 0, sizeof(world));
+	memset(&fixture, 0, sizeof(fixture));
 	for (i = 0; i < SEQ_CHANNELS; i++)
-		world.channels[i] = fuzz_channel();
-	seq_watch(&world);
+		fixture.channels[i] = fuzz_channel();
+	seq_watch(&fixture);
 	run_program(data, size);
 	tear_down();
 	fuzz_end();

@@ -29,7 +29,7 @@ struct seq_event {
 	struct rdma_cm_id *counted;
 };
 
-struct seq_world {
+struct seq_fixture {
 	struct rdma_event_channel *channels[SEQ_CHANNELS];
 	struct seq_slot slots[SEQ_IDS];
 	struct seq_event events[SEQ_EVENTS]; /* oldest first */
@@ -45,7 +45,7 @@ struct seq_step {
 };
 
 /* Returns what the call of the library returned: 0, or -1 with errno. */
-typedef int seq_run(struct seq_world *w, const struct seq_step *step);
+typedef int seq_run(struct seq_fixture *f, const struct seq_step *step);
 
 struct seq_op {
 	const char *name;
@@ -61,17 +61,17 @@ const struct seq_op *seq_kernel_op_of(char letter);
 void seq_calm(void);
 
 /* Destroys what is in the slot; the events of it are acknowledged first: it would wait for them. */
-int seq_destroy(struct seq_world *w, struct seq_slot *slot);
+int seq_destroy(struct seq_fixture *f, struct seq_slot *slot);
 /* One that came with a request; where no slot is free for it, it goes. */
-void seq_keep_child(struct seq_world *w, struct rdma_cm_id *child);
+void seq_keep_child(struct seq_fixture *f, struct rdma_cm_id *child);
 /* Acknowledges what was read for the id. */
-void seq_settle(struct seq_world *w, const struct rdma_cm_id *id);
-void seq_ack_oldest(struct seq_world *w);
+void seq_settle(struct seq_fixture *f, const struct rdma_cm_id *id);
+void seq_ack_oldest(struct seq_fixture *f);
 
 /* Every call of DESTROY_ID, LEAVE_MCAST and MIGRATE_ID: has each event been counted once? */
-void seq_watch(struct seq_world *w);
-/* What holds of the world between any two steps. */
-void seq_check(const struct seq_world *w);
+void seq_watch(struct seq_fixture *f);
+/* What holds between any two steps. */
+void seq_check(const struct seq_fixture *f);
 
 /* From a table; NULL for none. Valid until the fourth call after. */
 struct sockaddr *seq_addr(unsigned index, unsigned port);

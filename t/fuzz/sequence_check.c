@@ -4,7 +4,7 @@
 #include "cm/cm.h"
 #include "kern/sys.h"
 
-static struct seq_world *watched;
+static struct seq_fixture *watched;
 static const struct evr_sys *fake_sys;
 
 /* --- the count of events --------------------------------------------------------------------- */
@@ -60,11 +60,11 @@ static ssize_t watching_write(int fd, const void *buf, size_t len)
 	return n;
 }
 
-void seq_watch(struct seq_world *w)
+void seq_watch(struct seq_fixture *f)
 {
 	static struct evr_sys watching;
 
-	watched = w;
+	watched = f;
 	fake_sys = evr_sys;
 	watching = *fake_sys;
 	watching.write = watching_write;
@@ -94,13 +94,13 @@ static void check_event(const struct seq_event *held)
 	fuzz_check(!evt->mc || evt->mc->id == evt->counted);
 }
 
-void seq_check(const struct seq_world *w)
+void seq_check(const struct seq_fixture *f)
 {
 	size_t i;
 
 	for (i = 0; i < SEQ_IDS; i++)
-		if (w->slots[i].id)
-			check_id(evr_cm_id(w->slots[i].id));
-	for (i = 0; i < w->num_events; i++)
-		check_event(&w->events[i]);
+		if (f->slots[i].id)
+			check_id(evr_cm_id(f->slots[i].id));
+	for (i = 0; i < f->num_events; i++)
+		check_event(&f->events[i]);
 }

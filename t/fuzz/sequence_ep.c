@@ -35,7 +35,7 @@ static struct rdma_addrinfo answer(const struct seq_step *step)
 	return res;
 }
 
-static int run_create_ep(struct seq_world *w, const struct seq_step *step)
+static int run_create_ep(struct seq_fixture *f, const struct seq_step *step)
 {
 	struct rdma_addrinfo res = answer(step);
 	struct ibv_qp_init_attr attr = fuzz_qp_attr(res.ai_qp_type);
@@ -46,29 +46,29 @@ static int run_create_ep(struct seq_world *w, const struct seq_step *step)
 }
 
 /* Should the kernel refuse, the id remains. */
-static int run_destroy_ep(struct seq_world *w, const struct seq_step *step)
+static int run_destroy_ep(struct seq_fixture *f, const struct seq_step *step)
 {
 	uint64_t uid = evr_cm_uid(step->slot->id);
 
-	seq_settle(w, step->slot->id);
+	seq_settle(f, step->slot->id);
 	rdma_destroy_ep(step->slot->id);
 	if (!evr_cm_map_find_id(uid))
 		step->slot->id = NULL;
-	return seq_destroy(w, step->slot);
+	return seq_destroy(f, step->slot);
 }
 
-static int run_get_request(struct seq_world *w, const struct seq_step *step)
+static int run_get_request(struct seq_fixture *f, const struct seq_step *step)
 {
 	struct rdma_cm_id *child;
 
 	if (rdma_get_request(step->slot->id, &child))
 		return -1;
 	fuzz_check(child && child->event && child->event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
-	seq_keep_child(w, child);
+	seq_keep_child(f, child);
 	return 0;
 }
 
-static int run_create_srq(struct seq_world *w, const struct seq_step *step)
+static int run_create_srq(struct seq_fixture *f, const struct seq_step *step)
 {
 	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct ibv_srq_init_attr_ex ex = {
@@ -81,7 +81,7 @@ static int run_create_srq(struct seq_world *w, const struct seq_step *step)
 			    : rdma_create_srq(step->slot->id, NULL, &attr);
 }
 
-static int run_destroy_srq(struct seq_world *w, const struct seq_step *step)
+static int run_destroy_srq(struct seq_fixture *f, const struct seq_step *step)
 {
 	if (step->slot->id)
 		rdma_destroy_srq(step->slot->id);
@@ -89,7 +89,7 @@ static int run_destroy_srq(struct seq_world *w, const struct seq_step *step)
 }
 
 /* No name server is asked. */
-static int run_resolve_service(struct seq_world *w, const struct seq_step *step)
+static int run_resolve_service(struct seq_fixture *f, const struct seq_step *step)
 {
 	const struct rdma_addrinfo by_sa = { .ai_flags = RAI_SA };
 	const struct rdma_addrinfo numeric = { .ai_flags = RAI_DNS | RAI_NUMERICHOST };
@@ -99,7 +99,7 @@ static int run_resolve_service(struct seq_world *w, const struct seq_step *step)
 	return rdma_resolve_addrinfo(step->slot->id, "192.0.2.1", "7471", &numeric);
 }
 
-static int run_query_service(struct seq_world *w, const struct seq_step *step)
+static int run_query_service(struct seq_fixture *f, const struct seq_step *step)
 {
 	struct rdma_addrinfo *res;
 
@@ -109,7 +109,7 @@ static int run_query_service(struct seq_world *w, const struct seq_step *step)
 	return 0;
 }
 
-static int run_write_event(struct seq_world *w, const struct seq_step *step)
+static int run_write_event(struct seq_fixture *f, const struct seq_step *step)
 {
 	const enum rdma_cm_event_type type =
 		step->arg[0] ? (enum rdma_cm_event_type)step->arg[0] : RDMA_CM_EVENT_USER;

@@ -80,7 +80,7 @@ static unsigned type_of(unsigned arg)
 }
 
 /* A request brings an id along, of a peer that there is not. */
-static int run_inject(struct seq_world *w, const struct seq_step *step)
+static int run_inject(struct seq_fixture *f, const struct seq_step *step)
 {
 	static const uint8_t lengths[] = { 0, 1, 56, 196, 255 };
 	static const uint8_t data[UINT8_MAX] = { 9, 8, 7 };
@@ -91,27 +91,27 @@ static int run_inject(struct seq_world *w, const struct seq_step *step)
 	return 0;
 }
 
-static bool has_unread(const struct seq_world *w)
+static bool has_unread(const struct seq_fixture *f)
 {
 	unsigned i, n = 0;
 
 	for (i = 0; i < SEQ_CHANNELS; i++)
-		n += fake_unread(w->channels[i]->fd);
+		n += fake_unread(f->channels[i]->fd);
 	for (i = 0; i < SEQ_IDS; i++)
-		n += w->slots[i].id ? fake_unread(w->slots[i].id->channel->fd) : 0;
+		n += f->slots[i].id ? fake_unread(f->slots[i].id->channel->fd) : 0;
 	return n;
 }
 
 /* For an id that was not accepted, but never before its request: in that order they come. */
-static int run_inject_early(struct seq_world *w, const struct seq_step *step)
+static int run_inject_early(struct seq_fixture *f, const struct seq_step *step)
 {
-	if (type_of(step->who) != RDMA_CM_EVENT_CONNECT_REQUEST && !has_unread(w))
+	if (type_of(step->who) != RDMA_CM_EVENT_CONNECT_REQUEST && !has_unread(f))
 		fake_inject(NULL, type_of(step->who), status_of(step->arg[0]));
 	return 0;
 }
 
 /* The group is another one each time. */
-static int run_inject_group(struct seq_world *w, const struct seq_step *step)
+static int run_inject_group(struct seq_fixture *f, const struct seq_step *step)
 {
 	struct evr_ucma_resp_event event = {
 		.event =
@@ -125,67 +125,67 @@ static int run_inject_group(struct seq_world *w, const struct seq_step *step)
 	return 0;
 }
 
-static int fd_of(const struct seq_world *w, const struct seq_step *step)
+static int fd_of(const struct seq_fixture *f, const struct seq_step *step)
 {
-	return w->channels[step->who % SEQ_CHANNELS]->fd;
+	return f->channels[step->who % SEQ_CHANNELS]->fd;
 }
 
-static int run_bring_forward(struct seq_world *w, const struct seq_step *step)
+static int run_bring_forward(struct seq_fixture *f, const struct seq_step *step)
 {
-	fake_bring_forward(fd_of(w, step), step->arg[0]);
+	fake_bring_forward(fd_of(f, step), step->arg[0]);
 	return 0;
 }
 
-static int run_repeat(struct seq_world *w, const struct seq_step *step)
+static int run_repeat(struct seq_fixture *f, const struct seq_step *step)
 {
-	fake_repeat(fd_of(w, step), step->arg[0]);
+	fake_repeat(fd_of(f, step), step->arg[0]);
 	return 0;
 }
 
-static int run_hold(struct seq_world *w, const struct seq_step *step)
+static int run_hold(struct seq_fixture *f, const struct seq_step *step)
 {
 	fake_hold(kind_of(step->who));
 	return 0;
 }
 
-static int run_let_go(struct seq_world *w, const struct seq_step *step)
+static int run_let_go(struct seq_fixture *f, const struct seq_step *step)
 {
 	fake_release(kind_of(step->who));
 	return 0;
 }
 
-static int run_time_out(struct seq_world *w, const struct seq_step *step)
+static int run_time_out(struct seq_fixture *f, const struct seq_step *step)
 {
 	fake_time_out(kind_of(step->who));
 	return 0;
 }
 
-static int run_answer(struct seq_world *w, const struct seq_step *step)
+static int run_answer(struct seq_fixture *f, const struct seq_step *step)
 {
 	fake_answer(kind_of(step->who), -error_of(step->arg[0]));
 	return 0;
 }
 
-static int run_fail(struct seq_world *w, const struct seq_step *step)
+static int run_fail(struct seq_fixture *f, const struct seq_step *step)
 {
 	fake_fail_next(names[step->who % NUM_NAMES], error_of(step->arg[0]));
 	return 0;
 }
 
-static int run_fail_nth(struct seq_world *w, const struct seq_step *step)
+static int run_fail_nth(struct seq_fixture *f, const struct seq_step *step)
 {
 	fake_fail_nth(FAKE_ANY, step->who, error_of(step->arg[0]));
 	return 0;
 }
 
-static int run_fail_from(struct seq_world *w, const struct seq_step *step)
+static int run_fail_from(struct seq_fixture *f, const struct seq_step *step)
 {
 	fake_fail_from(FAKE_ANY, step->who, error_of(step->arg[0]));
 	return 0;
 }
 
 /* One that can look for services, and one service there is. */
-static int run_newer_kernel(struct seq_world *w, const struct seq_step *step)
+static int run_newer_kernel(struct seq_fixture *f, const struct seq_step *step)
 {
 	fake_newer_kernel(step->who == 0);
 	if (step->arg[0])
@@ -193,7 +193,7 @@ static int run_newer_kernel(struct seq_world *w, const struct seq_step *step)
 	return 0;
 }
 
-static int run_plug(struct seq_world *w, const struct seq_step *step)
+static int run_plug(struct seq_fixture *f, const struct seq_step *step)
 {
 	enum fake_kind kind = (enum fake_kind)(step->who % FAKE_KINDS);
 
@@ -202,7 +202,7 @@ static int run_plug(struct seq_world *w, const struct seq_step *step)
 	return 0;
 }
 
-static int run_unplug(struct seq_world *w, const struct seq_step *step)
+static int run_unplug(struct seq_fixture *f, const struct seq_step *step)
 {
 	fake_device_remove((enum fake_kind)(step->who % FAKE_KINDS));
 	return 0;
@@ -230,7 +230,7 @@ static void unplug(void *arg)
 }
 
 /* In the middle of the who-th call below the library from now on. */
-static int run_meanwhile(struct seq_world *w, const struct seq_step *step)
+static int run_meanwhile(struct seq_fixture *f, const struct seq_step *step)
 {
 	static void (*const hooks[])(void *arg) = { let_all_go, lose_all, unplug };
 

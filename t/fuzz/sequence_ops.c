@@ -11,37 +11,37 @@ enum { MANY_MS = 1000, NO_ARG = 10 };
 
 /* --- ids, and events that wait for an acknowledgement ---------------------------------------- */
 
-static struct seq_slot *free_slot(struct seq_world *w)
+static struct seq_slot *free_slot(struct seq_fixture *f)
 {
 	size_t i;
 
 	for (i = 0; i < SEQ_IDS; i++)
-		if (!w->slots[i].id)
-			return &w->slots[i];
+		if (!f->slots[i].id)
+			return &f->slots[i];
 	return NULL;
 }
 
-static void ack(struct seq_world *w, unsigned i)
+static void ack(struct seq_fixture *f, unsigned i)
 {
-	struct rdma_cm_event *event = w->events[i].event;
+	struct rdma_cm_event *event = f->events[i].event;
 
-	w->num_events--;
-	memmove(&w->events[i], &w->events[i + 1], (w->num_events - i) * sizeof(w->events[0]));
+	f->num_events--;
+	memmove(&f->events[i], &f->events[i + 1], (f->num_events - i) * sizeof(f->events[0]));
 	fuzz_check(rdma_ack_cm_event(event) == 0);
 }
 
-void seq_ack_oldest(struct seq_world *w)
+void seq_ack_oldest(struct seq_fixture *f)
 {
-	ack(w, 0);
+	ack(f, 0);
 }
 
-void seq_settle(struct seq_world *w, const struct rdma_cm_id *id)
+void seq_settle(struct seq_fixture *f, const struct rdma_cm_id *id)
 {
 	unsigned i = 0;
 
-	while (i < w->num_events)
-		if (w->events[i].counted == id)
-			ack(w, i);
+	while (i < f->num_events)
+		if (f->events[i].counted == id)
+			ack(f, i);
 		else
 			i++;
 }
@@ -56,13 +56,13 @@ static void destroy_foreign_qp(struct seq_slot *slot)
 	slot->cq = NULL;
 }
 
-int seq_destroy(struct seq_world *w, struct seq_slot *slot)
+int seq_destroy(struct seq_fixture *f, struct seq_slot *slot)
 {
 	uint64_t uid = evr_cm_uid(slot->id);
 
 	if (!slot->id)
 		return 0;
-	seq_settle(w, slot->id);
+	seq_settle(f, slot->id);
 	rdma_destroy_qp(slot->id);
 	rdma_destroy_srq(slot->id);
 	if (rdma_destroy_id(slot->id))
@@ -73,26 +73,26 @@ int seq_destroy(struct seq_world *w, struct seq_slot *slot)
 	return 0;
 }
 
-void seq_keep_child(struct seq_world *w, struct rdma_cm_id *child)
+void seq_keep_child(struct seq_fixture *f, struct rdma_cm_id *child)
 {
-	struct seq_slot *slot = free_slot(w);
+	struct seq_slot *slot = free_slot(f);
 	struct seq_slot none = { .id = child };
 
 	if (slot)
 		slot->id = child;
 	else
-		fuzz_check(seq_destroy(w, &none) == 0);
+		fuzz_check(seq_destroy(f, &none) == 0);
 }
 
 /* --- steps ----------------------------------------------------------------------------------- */
 
 /* b: the port space; a: the channel, or none for a synchronous id. */
-static struct rdma_event_channel *channel_of(struct seq_world *w, unsigned arg)
+static struct rdma_event_channel *channel_of(struct seq_fixture *f, unsigned arg)
 {
-	return arg < SEQ_CHANNELS ? w->channels[arg] : NULL;
+	return arg < SEQ_CHANNELS ? f->channels[arg] : NULL;
 }
 
-static int run_create(struct seq_world *w, const struct seq_step *step)
+static int run_create(struct seq_fixture *f, const struct seq_step *step)
 {
 	const enum rdma_port_space spaces[] = { RDMA_PS_TCP, RDMA_PS_UDP, RDMA_PS_IPOIB, RDMA_PS_IB,
 		(enum rdma_port_space)0x7777 };
@@ -100,32 +100,32 @@ static int run_create(struct seq_world *w, const struct seq_step *step)
 	if (step->slot->id)
 		return 0;
 	return rdma_create_id(
-		channel_of(w, step->arg[0]), &step->slot->id, w, spaces[step->arg[1] % 5]);
+		channel_of(f, step->arg[0]), &step->slot->id, f, spaces[step->arg[1] % 5]);
 }
 
-static int run_destroy(struct seq_world *w, const struct seq_step *step)
+static int run_destroy(struct seq_fixture *f, const struct seq_step *step)
 {
-	return seq_destroy(w, step->slot);
+	return seq_destroy(f, step->slot);
 }
 
-static int run_bind(struct seq_world *w, const struct seq_step *step)
+static int run_bind(struct seq_fixture *f, const struct seq_step *step)
 {
 	return rdma_bind_addr(step->slot->id, seq_addr(step->arg[0], step->arg[1]));
 }
 
-static int run_resolve_addr(struct seq_world *w, const struct seq_step *step)
+static int run_resolve_addr(struct seq_fixture *f, const struct seq_step *step)
 {
 	struct sockaddr *src = step->arg[1] ? seq_addr(step->arg[1] - 1, 1) : NULL;
 
 	return rdma_resolve_addr(step->slot->id, src, seq_addr(step->arg[0], 0), MANY_MS);
 }
 
-static int run_resolve_route(struct seq_world *w, const struct seq_step *step)
+static int run_resolve_route(struct seq_fixture *f, const struct seq_step *step)
 {
 	return rdma_resolve_route(step->slot->id, MANY_MS);
 }
 
-static int run_create_qp(struct seq_world *w, const struct seq_step *step)
+static int run_create_qp(struct seq_fixture *f, const struct seq_step *step)
 {
 	struct rdma_cm_id *id = step->slot->id;
 	struct ibv_qp_init_attr attr = fuzz_qp_attr(id ? id->qp_type : IBV_QPT_RC);
@@ -133,14 +133,14 @@ static int run_create_qp(struct seq_world *w, const struct seq_step *step)
 	return rdma_create_qp(id, step->arg[0] && id ? id->pd : NULL, &attr);
 }
 
-static int run_destroy_qp(struct seq_world *w, const struct seq_step *step)
+static int run_destroy_qp(struct seq_fixture *f, const struct seq_step *step)
 {
 	rdma_destroy_qp(step->slot->id);
 	return 0;
 }
 
 /* A queue pair that the program makes and moves itself, as far as INIT. */
-static int run_foreign_qp(struct seq_world *w, const struct seq_step *step)
+static int run_foreign_qp(struct seq_fixture *f, const struct seq_step *step)
 {
 	struct seq_slot *slot = step->slot;
 	struct rdma_cm_id *id = slot->id;
@@ -155,7 +155,7 @@ static int run_foreign_qp(struct seq_world *w, const struct seq_step *step)
 	return 0;
 }
 
-static int run_init_qp_attr(struct seq_world *w, const struct seq_step *step)
+static int run_init_qp_attr(struct seq_fixture *f, const struct seq_step *step)
 {
 	struct ibv_qp_attr attr = { .qp_state = (enum ibv_qp_state)(step->arg[0] % 8) };
 	struct ibv_qp *qp = step->slot->qp;
@@ -187,26 +187,26 @@ static struct rdma_conn_param *param_of(
 
 static const uint8_t private_data[UINT8_MAX] = { 1, 2, 3, 4 };
 
-static int run_connect(struct seq_world *w, const struct seq_step *step)
+static int run_connect(struct seq_fixture *f, const struct seq_step *step)
 {
 	struct rdma_conn_param param;
 
 	return rdma_connect(step->slot->id, param_of(step, &param, private_data));
 }
 
-static int run_accept(struct seq_world *w, const struct seq_step *step)
+static int run_accept(struct seq_fixture *f, const struct seq_step *step)
 {
 	struct rdma_conn_param param;
 
 	return rdma_accept(step->slot->id, param_of(step, &param, private_data));
 }
 
-static int run_listen(struct seq_world *w, const struct seq_step *step)
+static int run_listen(struct seq_fixture *f, const struct seq_step *step)
 {
 	return rdma_listen(step->slot->id, (int)step->arg[0]);
 }
 
-static int run_reject(struct seq_world *w, const struct seq_step *step)
+static int run_reject(struct seq_fixture *f, const struct seq_step *step)
 {
 	const uint8_t len = (uint8_t)(step->arg[0] * 8);
 
@@ -214,23 +214,23 @@ static int run_reject(struct seq_world *w, const struct seq_step *step)
 			    : rdma_reject(step->slot->id, private_data, len);
 }
 
-static int run_disconnect(struct seq_world *w, const struct seq_step *step)
+static int run_disconnect(struct seq_fixture *f, const struct seq_step *step)
 {
 	return rdma_disconnect(step->slot->id);
 }
 
-static int run_establish(struct seq_world *w, const struct seq_step *step)
+static int run_establish(struct seq_fixture *f, const struct seq_step *step)
 {
 	return rdma_establish(step->slot->id);
 }
 
-static int run_notify(struct seq_world *w, const struct seq_step *step)
+static int run_notify(struct seq_fixture *f, const struct seq_step *step)
 {
 	return rdma_notify(step->slot->id,
 		step->arg[0] ? IBV_EVENT_COMM_EST : (enum ibv_event_type)step->arg[1]);
 }
 
-static int run_join(struct seq_world *w, const struct seq_step *step)
+static int run_join(struct seq_fixture *f, const struct seq_step *step)
 {
 	struct rdma_cm_join_mc_attr_ex attr = {
 		.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
@@ -239,23 +239,23 @@ static int run_join(struct seq_world *w, const struct seq_step *step)
 	};
 
 	if (!step->arg[1])
-		return rdma_join_multicast(step->slot->id, attr.addr, w);
-	return rdma_join_multicast_ex(step->slot->id, &attr, w);
+		return rdma_join_multicast(step->slot->id, attr.addr, f);
+	return rdma_join_multicast_ex(step->slot->id, &attr, f);
 }
 
-static int run_leave(struct seq_world *w, const struct seq_step *step)
+static int run_leave(struct seq_fixture *f, const struct seq_step *step)
 {
-	seq_settle(w, step->slot->id);
+	seq_settle(f, step->slot->id);
 	return rdma_leave_multicast(step->slot->id, seq_group(step->arg[0]));
 }
 
-static int run_migrate(struct seq_world *w, const struct seq_step *step)
+static int run_migrate(struct seq_fixture *f, const struct seq_step *step)
 {
-	seq_settle(w, step->slot->id);
-	return rdma_migrate_id(step->slot->id, channel_of(w, step->arg[0]));
+	seq_settle(f, step->slot->id);
+	return rdma_migrate_id(step->slot->id, channel_of(f, step->arg[0]));
 }
 
-static int run_set_option(struct seq_world *w, const struct seq_step *step)
+static int run_set_option(struct seq_fixture *f, const struct seq_step *step)
 {
 	int value = (int)step->arg[1];
 	const int name = (int)step->arg[0] % 5;
@@ -265,7 +265,7 @@ static int run_set_option(struct seq_world *w, const struct seq_step *step)
 		name, &value, is_byte ? 1 : sizeof(value));
 }
 
-static int run_ece(struct seq_world *w, const struct seq_step *step)
+static int run_ece(struct seq_fixture *f, const struct seq_step *step)
 {
 	struct ibv_ece ece = { .vendor_id = step->arg[1], .options = step->arg[2] };
 
@@ -274,16 +274,16 @@ static int run_ece(struct seq_world *w, const struct seq_step *step)
 }
 
 /* Gets the list of devices, or gives it back. */
-static int run_devices(struct seq_world *w, const struct seq_step *step)
+static int run_devices(struct seq_fixture *f, const struct seq_step *step)
 {
 	int num;
 
-	if (!w->devices) {
-		w->devices = rdma_get_devices(&num);
-		return w->devices ? 0 : -1;
+	if (!f->devices) {
+		f->devices = rdma_get_devices(&num);
+		return f->devices ? 0 : -1;
 	}
-	rdma_free_devices(w->devices);
-	w->devices = NULL;
+	rdma_free_devices(f->devices);
+	f->devices = NULL;
 	return 0;
 }
 
@@ -303,9 +303,9 @@ static void look_into(const struct rdma_cm_event *event)
 }
 
 /* a: the channel, or the id's own; b: acknowledge it at once. */
-static int run_get(struct seq_world *w, const struct seq_step *step)
+static int run_get(struct seq_fixture *f, const struct seq_step *step)
 {
-	struct rdma_event_channel *channel = channel_of(w, step->arg[0]);
+	struct rdma_event_channel *channel = channel_of(f, step->arg[0]);
 	struct rdma_cm_event *event;
 
 	if (!channel && step->slot->id)
@@ -314,21 +314,21 @@ static int run_get(struct seq_world *w, const struct seq_step *step)
 		return -1;
 	fuzz_trace("  %s %d", rdma_event_str(event->event), event->status);
 	look_into(event);
-	if (w->num_events == SEQ_EVENTS)
-		ack(w, 0);
-	w->events[w->num_events++] =
+	if (f->num_events == SEQ_EVENTS)
+		ack(f, 0);
+	f->events[f->num_events++] =
 		(struct seq_event){ event, event->listen_id ? event->listen_id : event->id };
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
-		seq_keep_child(w, event->id);
+		seq_keep_child(f, event->id);
 	if (step->arg[1])
-		ack(w, w->num_events - 1);
+		ack(f, f->num_events - 1);
 	return 0;
 }
 
-static int run_ack(struct seq_world *w, const struct seq_step *step)
+static int run_ack(struct seq_fixture *f, const struct seq_step *step)
 {
-	if (step->who < w->num_events)
-		ack(w, step->who);
+	if (step->who < f->num_events)
+		ack(f, step->who);
 	return 0;
 }
 

@@ -24,18 +24,18 @@ static void say(int fd, const char *text)
 /* Our own library has to be in order afterwards as well; another may not survive it. */
 static void ask_in_child(const struct errors_case *c, int fd)
 {
-	struct errors_stage stage;
+	struct errors_fixture fixture;
 
 	alarm(PATIENCE_S);
-	if (!errors_set(&stage, c->scene)) {
-		say(fd, "no stage: ");
-		say(fd, stage.trouble);
+	if (!errors_set(&fixture, c->scenario)) {
+		say(fd, "no fixture: ");
+		say(fd, fixture.trouble);
 		_exit(0);
 	}
-	say(fd, errors_name(errors_ask(c, &stage)));
-	if (!errors_clear(&stage)) {
+	say(fd, errors_name(errors_ask(c, &fixture)));
+	if (!errors_clear(&fixture)) {
 		say(fd, ", then ");
-		say(fd, stage.trouble);
+		say(fd, fixture.trouble);
 	}
 	_exit(0);
 }

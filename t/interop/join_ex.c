@@ -13,8 +13,8 @@ static struct end sender, receiver;
 
 static void open_pair(void)
 {
-	end_open(&sender, join_ex_place.ip);
-	end_open(&receiver, join_ex_place.ip);
+	end_open(&sender, join_ex_testbed.ip);
+	end_open(&receiver, join_ex_testbed.ip);
 }
 
 static void close_pair(void)
@@ -89,7 +89,7 @@ START_TEST(a_queue_pair_of_the_users_own_receives_what_comes_after_it_was_attach
 	open_members(SEND_ONLY);
 	end_leave(&receiver, GROUP);
 	end_close(&receiver);
-	end_open(&receiver, join_ex_place.ip);
+	end_open(&receiver, join_ex_testbed.ip);
 	end_join(&receiver, GROUP, FULL);
 	end_make_own_qp(&receiver);
 	end_send(&sender);
@@ -135,12 +135,12 @@ END_TEST
 
 START_TEST(a_send_only_member_is_not_in_the_list_of_memberships)
 {
-	end_open(&sender, join_ex_place.ip);
+	end_open(&sender, join_ex_testbed.ip);
 	end_make_qp(&sender);
 	end_join(&sender, GROUP, SEND_ONLY);
-	ck_assert(!join_ex_place.is_listed(GROUP));
+	ck_assert(!join_ex_testbed.is_listed(GROUP));
 	end_send(&sender);
-	ck_assert(!join_ex_place.is_listed(GROUP));
+	ck_assert(!join_ex_testbed.is_listed(GROUP));
 	end_leave(&sender, GROUP);
 	end_close(&sender);
 }
@@ -148,12 +148,12 @@ END_TEST
 
 START_TEST(a_full_member_is_in_the_list_of_memberships_until_it_leaves)
 {
-	end_open(&receiver, join_ex_place.ip);
+	end_open(&receiver, join_ex_testbed.ip);
 	end_make_qp(&receiver);
 	end_join(&receiver, GROUP, FULL);
-	ck_assert(join_ex_place.is_listed(GROUP));
+	ck_assert(join_ex_testbed.is_listed(GROUP));
 	end_leave(&receiver, GROUP);
-	ck_assert(!join_ex_place.is_listed(GROUP));
+	ck_assert(!join_ex_testbed.is_listed(GROUP));
 	end_close(&receiver);
 }
 END_TEST
@@ -170,7 +170,7 @@ START_TEST(a_mask_without_the_address_or_the_flags_is_invalid)
 {
 	struct rdma_cm_join_mc_attr_ex attr = end_attr(GROUP, SEND_ONLY);
 
-	end_open(&sender, join_ex_place.ip);
+	end_open(&sender, join_ex_testbed.ip);
 	attr.comp_mask = 0;
 	expect_error(attr, EINVAL);
 	attr.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS;
@@ -185,7 +185,7 @@ START_TEST(a_mask_beyond_what_is_known_is_not_supported)
 {
 	struct rdma_cm_join_mc_attr_ex attr = end_attr(GROUP, SEND_ONLY);
 
-	end_open(&sender, join_ex_place.ip);
+	end_open(&sender, join_ex_testbed.ip);
 	attr.comp_mask |= RDMA_CM_JOIN_MC_ATTR_RESERVED;
 	expect_error(attr, ENOTSUP);
 	attr.comp_mask = RDMA_CM_JOIN_MC_ATTR_RESERVED;
@@ -198,7 +198,7 @@ END_TEST
 
 START_TEST(a_reserved_flag_is_invalid)
 {
-	end_open(&sender, join_ex_place.ip);
+	end_open(&sender, join_ex_testbed.ip);
 	expect_error(end_attr(GROUP, RDMA_MC_JOIN_FLAG_RESERVED), EINVAL);
 	expect_error(end_attr(GROUP, RDMA_MC_JOIN_FLAG_RESERVED | SEND_ONLY), EINVAL);
 	expect_error(end_attr(GROUP, UINT32_MAX), EINVAL);
@@ -212,7 +212,7 @@ START_TEST(a_family_that_is_no_address_is_invalid)
 	struct sockaddr strange = { .sa_family = AF_UNIX };
 
 	attr.addr = &strange;
-	end_open(&sender, join_ex_place.ip);
+	end_open(&sender, join_ex_testbed.ip);
 	expect_error(attr, EINVAL);
 	ck_assert_fails(rdma_leave_multicast(sender.id, &strange), EINVAL);
 	end_close(&sender);
@@ -230,7 +230,7 @@ END_TEST
 
 START_TEST(a_group_that_was_not_joined_cannot_be_left)
 {
-	end_open(&sender, join_ex_place.ip);
+	end_open(&sender, join_ex_testbed.ip);
 	end_join(&sender, GROUP, SEND_ONLY);
 	ck_assert_fails(rdma_leave_multicast(sender.id, end_addr(OTHER_GROUP, 0)), EADDRNOTAVAIL);
 	ck_assert_fails(rdma_leave_multicast(sender.id, end_addr(GROUP, 1)), EADDRNOTAVAIL);
@@ -244,7 +244,7 @@ START_TEST(null_pointers_are_invalid)
 {
 	struct rdma_cm_join_mc_attr_ex attr = end_attr(GROUP, SEND_ONLY);
 
-	end_open(&sender, join_ex_place.ip);
+	end_open(&sender, join_ex_testbed.ip);
 	ck_assert_fails(rdma_join_multicast_ex(NULL, &attr, NULL), EINVAL);
 	ck_assert_fails(rdma_join_multicast_ex(sender.id, NULL, NULL), EINVAL);
 	attr.addr = NULL;
@@ -255,7 +255,7 @@ END_TEST
 
 START_TEST(a_device_without_multicast_says_so)
 {
-	end_open(&sender, join_ex_place.ip);
+	end_open(&sender, join_ex_testbed.ip);
 	expect_error(end_attr(GROUP, FULL), ENOSYS);
 	expect_error(end_attr(GROUP, SEND_ONLY), ENOSYS);
 	end_close(&sender);
@@ -271,7 +271,7 @@ static void add_errors(TCase *tcase)
 	tcase_add_test(tcase, a_reserved_flag_is_invalid);
 	tcase_add_test(tcase, a_family_that_is_no_address_is_invalid);
 	tcase_add_test(tcase, an_unbound_id_cannot_join);
-	if (join_ex_place.own_core)
+	if (join_ex_testbed.own_core)
 		tcase_add_test(tcase, null_pointers_are_invalid);
 }
 
@@ -285,7 +285,7 @@ static void add_groups(TCase *tcase)
 	tcase_add_test(tcase, a_queue_pair_of_the_users_own_sends_for_a_send_only_id);
 	tcase_add_test(tcase, a_queue_pair_that_the_id_gets_after_the_join_is_not_attached);
 	tcase_add_test(tcase, a_group_that_was_not_joined_cannot_be_left);
-	if (!join_ex_place.is_listed)
+	if (!join_ex_testbed.is_listed)
 		return;
 	tcase_add_test(tcase, a_send_only_member_is_not_in_the_list_of_memberships);
 	tcase_add_test(tcase, a_full_member_is_in_the_list_of_memberships_until_it_leaves);
@@ -300,7 +300,7 @@ int join_ex_run(SFun setup, SFun teardown)
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	add_errors(tcase);
-	if (join_ex_place.has_groups)
+	if (join_ex_testbed.has_groups)
 		add_groups(tcase);
 	else
 		tcase_add_test(tcase, a_device_without_multicast_says_so);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct join_ex_place join_ex_place;
+struct join_ex_testbed join_ex_testbed;
 
 static const char *env(const char *name)
 {
@@ -55,9 +55,9 @@ static void check_nothing_left(void)
 
 int main(void)
 {
-	join_ex_place.ip = env("EVR_IP4");
-	join_ex_place.has_groups = strcmp(env("EVR_KIND"), "siw") != 0;
-	join_ex_place.own_core = !strcmp(env("EVR_CORE"), "ours");
-	join_ex_place.is_listed = is_listed;
+	join_ex_testbed.ip = env("EVR_IP4");
+	join_ex_testbed.has_groups = strcmp(env("EVR_KIND"), "siw") != 0;
+	join_ex_testbed.own_core = !strcmp(env("EVR_CORE"), "ours");
+	join_ex_testbed.is_listed = is_listed;
 	return join_ex_run(NULL, check_nothing_left);
 }

@@ -18,7 +18,7 @@ verdict "something is ended in every kind of callback"
 sed -nE 's/^[a-z]+ \**(evrdma_([a-z]+_(close|free|unref|shutdown)|request_reject))\(.*/\1/p' \
 	include/evrdma/*.h | sort -u >"$scratch/ends"
 grep -qx evrdma_base_close "$scratch/ends" || echo "evrdma_base_close was not found" >>"$findings"
-unknown t/destroy/act.c <"$scratch/ends" >>"$findings"
+unknown t/destroy/action.c <"$scratch/ends" >>"$findings"
 verdict "everything that can be ended is"
 
 # What cannot be ended by a call of its own is no object.

@@ -10,7 +10,7 @@ enum kind { BASE, POOL, SRQ, LISTENER, REQUEST, CONN, DGRAM, GROUP, PEER, ID, FO
 
 /* What the user of an object can tell of its state. */
 enum base_state { BASE_OPEN, BASE_LEAVING, BASE_CLOSING };
-enum thing_state { THING_THERE }; /* pools, SRQs, foreign ids */
+enum object_state { OBJECT_THERE }; /* pools, SRQs, foreign ids */
 enum listener_state { LISTENER_ENABLED, LISTENER_DISABLED, LISTENER_ENDED, LISTENER_CLOSING };
 enum request_state { REQUEST_OFFERED, REQUEST_KEPT, REQUEST_MOVING, REQUEST_MOVED };
 enum conn_state {

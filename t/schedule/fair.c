@@ -71,8 +71,7 @@ static struct evrdma_conn *new_conn(void)
 	return conn;
 }
 
-static void on_request(
-	struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
+static void on_request(struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
 {
 	ck_assert_int_eq(evrdma_conn_accept(new_conn(), request), 0);
 }
@@ -93,8 +92,8 @@ static void listen_for_all(void)
 	struct sockaddr_in sin = { .sin_family = AF_INET };
 
 	inet_pton(AF_INET, FAKE_ROCE_IP, &sin.sin_addr);
-	crowd.listener = evrdma_listener_new(
-		crowd.base, (struct sockaddr *)&sin, NULL, on_request, NULL);
+	crowd.listener =
+		evrdma_listener_new(crowd.base, (struct sockaddr *)&sin, NULL, on_request, NULL);
 	ck_assert_ptr_nonnull(crowd.listener);
 }
 

@@ -7,29 +7,29 @@
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-static struct foreign *foreign_new(struct world *w, unsigned home, struct rdma_cm_id *cm)
+static struct foreign *foreign_new(struct schedule *s, unsigned owner, struct rdma_cm_id *cm)
 {
-	struct foreign *f = thing_new(w, FOREIGN, home, sizeof(*f));
+	struct foreign *f = object_new(s, FOREIGN, owner, sizeof(*f));
 
 	f->cm = cm;
 	cm->context = f;
-	trace(w, "foreign id %u: new", f->thing.number);
+	trace(s, "foreign id %u: new", f->object.number);
 	return f;
 }
 
-void foreign_take(struct world *w, unsigned home, struct rdma_cm_id *cm)
+void foreign_take(struct schedule *s, unsigned owner, struct rdma_cm_id *cm)
 {
-	if (w->ending || w->thing_count >= ENOUGH_THINGS || random_once_in(&w->random, 3))
-		INSIDE(w, rdma_destroy_id(cm));
+	if (s->ending || s->object_count >= ENOUGH_OBJECTS || random_once_in(&s->random, 3))
+		INSIDE(s, rdma_destroy_id(cm));
 	else
-		foreign_new(w, home, cm);
+		foreign_new(s, owner, cm);
 }
 
 void foreign_destroy(struct foreign *f)
 {
-	thing_call(&f->thing, FOREIGN_DESTROY);
-	thing_returned(&f->thing, FOREIGN_DESTROY, rdma_destroy_id(f->cm));
-	thing_gone(&f->thing);
+	object_call(&f->object, FOREIGN_DESTROY);
+	object_returned(&f->object, FOREIGN_DESTROY, rdma_destroy_id(f->cm));
+	object_gone(&f->object);
 }
 
 /* What comes for objects of the library's is not told here. */
@@ -37,87 +37,87 @@ void foreign_on_event(struct evrdma_base *base, const struct rdma_cm_event *even
 {
 	bool request = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
 	struct foreign *f = request ? event->listen_id->context : event->id->context;
-	struct home *home = arg;
-	struct world *w = home->thing.world;
+	struct owner *owner = arg;
+	struct schedule *s = owner->object.schedule;
 
-	MUST(base == home->base, "base %u is told of another", home->thing.number);
-	MUST(f, "base %u: an event of nobody's id comes", home->thing.number);
-	thing_event(&f->thing, FOREIGN_EVENT);
+	MUST(base == owner->base, "base %u is told of another", owner->object.number);
+	MUST(f, "base %u: an event of nobody's id comes", owner->object.number);
+	object_event(&f->object, FOREIGN_EVENT);
 	if (request)
-		foreign_take(w, f->thing.home, event->id);
-	world_act(w);
+		foreign_take(s, f->object.owner, event->id);
+	schedule_act(s);
 }
 
 /* --- actions --------------------------------------------------------------------------------- */
 
 /* Some are on a channel of their own, as those who make blocking calls have them. */
-static void new_foreign(struct world *w)
+static void new_foreign(struct schedule *s)
 {
-	struct home *home = thing_pick(w, BASE, ANY_STATE);
-	bool alone = random_once_in(&w->random, 4);
+	struct owner *owner = object_pick(s, BASE, ANY_STATE);
+	bool alone = random_once_in(&s->random, 4);
 	struct rdma_cm_id *cm;
 	int ret;
 
-	if (!w->profile.ids || !home || !home->channel || w->ending ||
-		w->thing_count >= ENOUGH_THINGS || thing_live(w, FOREIGN) >= MAX_LIVE)
+	if (!s->profile.ids || !owner || !owner->channel || s->ending ||
+		s->object_count >= ENOUGH_OBJECTS || object_live(s, FOREIGN) >= MAX_LIVE)
 		return;
-	INSIDE(w, ret = rdma_create_id(alone ? NULL : home->channel, &cm, NULL, RDMA_PS_TCP));
-	MUST(!ret || world_excuses(w, ret), "no id: %d", errno);
+	INSIDE(s, ret = rdma_create_id(alone ? NULL : owner->channel, &cm, NULL, RDMA_PS_TCP));
+	MUST(!ret || schedule_excuses(s, ret), "no id: %d", errno);
 	if (!ret)
-		foreign_new(w, home->thing.home, cm);
+		foreign_new(s, owner->object.owner, cm);
 }
 
 /* One on a channel of its own would wait for the answer. */
 static bool is_on_channel(const struct foreign *f)
 {
-	return f->cm->channel == f->thing.world->homes[f->thing.home]->channel;
+	return f->cm->channel == f->object.schedule->owners[f->object.owner]->channel;
 }
 
-static void resolve(struct world *w)
+static void resolve(struct schedule *s)
 {
-	struct foreign *f = thing_pick(w, FOREIGN, ANY_STATE);
-	struct port *port = thing_pick(w, LISTENER, ANY_STATE);
+	struct foreign *f = object_pick(s, FOREIGN, ANY_STATE);
+	struct port *port = object_pick(s, LISTENER, ANY_STATE);
 	struct sockaddr_in sin;
 
 	if (!f || !is_on_channel(f))
 		return;
-	world_address(&sin, w->ip, port ? port->number : 9);
-	thing_call(&f->thing, FOREIGN_RESOLVE);
-	thing_returned(&f->thing, FOREIGN_RESOLVE,
+	schedule_address(&sin, s->ip, port ? port->number : 9);
+	object_call(&f->object, FOREIGN_RESOLVE);
+	object_returned(&f->object, FOREIGN_RESOLVE,
 		rdma_resolve_addr(f->cm, NULL, (struct sockaddr *)&sin, 20));
 }
 
 /* What the kernel says of its state is its own affair. */
-static void listen_foreign(struct world *w)
+static void listen_foreign(struct schedule *s)
 {
-	struct foreign *f = thing_pick(w, FOREIGN, ANY_STATE);
+	struct foreign *f = object_pick(s, FOREIGN, ANY_STATE);
 	struct sockaddr_in sin;
 	int ret;
 
 	if (!f)
 		return;
-	world_address(&sin, w->ip, 0);
-	thing_call(&f->thing, FOREIGN_LISTEN);
+	schedule_address(&sin, s->ip, 0);
+	object_call(&f->object, FOREIGN_LISTEN);
 	ret = rdma_bind_addr(f->cm, (struct sockaddr *)&sin);
 	if (!ret)
 		ret = rdma_listen(f->cm, 4);
-	thing_returned(&f->thing, FOREIGN_LISTEN, ret);
+	object_returned(&f->object, FOREIGN_LISTEN, ret);
 	if (!ret)
-		w->open_port = ntohs(rdma_get_src_port(f->cm));
+		s->open_port = ntohs(rdma_get_src_port(f->cm));
 }
 
-static void adopt(struct world *w)
+static void adopt(struct schedule *s)
 {
-	struct foreign *f = thing_pick(w, FOREIGN, ANY_STATE);
-	struct home *home = thing_pick(w, BASE, ANY_STATE);
+	struct foreign *f = object_pick(s, FOREIGN, ANY_STATE);
+	struct owner *owner = object_pick(s, BASE, ANY_STATE);
 
-	if (f && home && !w->ending && w->thing_count < ENOUGH_THINGS)
-		plain_adopt(f, home);
+	if (f && owner && !s->ending && s->object_count < ENOUGH_OBJECTS)
+		plain_adopt(f, owner);
 }
 
-static void destroy(struct world *w)
+static void destroy(struct schedule *s)
 {
-	struct foreign *f = thing_pick(w, FOREIGN, ANY_STATE);
+	struct foreign *f = object_pick(s, FOREIGN, ANY_STATE);
 
 	if (f)
 		foreign_destroy(f);

@@ -8,86 +8,86 @@
 
 /* --- messages -------------------------------------------------------------------------------- */
 
-static enum fake_message any_message(struct world *w)
+static enum fake_message any_message(struct schedule *s)
 {
-	return (enum fake_message)random_below(&w->random, FAKE_MESSAGES);
+	return (enum fake_message)random_below(&s->random, FAKE_MESSAGES);
 }
 
-static void hold(struct world *w)
+static void hold(struct schedule *s)
 {
-	enum fake_message kind = any_message(w);
+	enum fake_message kind = any_message(s);
 
-	if (!w->profile.holds)
+	if (!s->profile.holds)
 		return;
-	trace(w, "kernel: hold messages %d", kind);
+	trace(s, "kernel: hold messages %d", kind);
 	fake_hold(kind);
 }
 
-static void let_go(struct world *w)
+static void let_go(struct schedule *s)
 {
-	enum fake_message kind = any_message(w);
+	enum fake_message kind = any_message(s);
 
-	if (w->profile.holds && fake_held(kind))
-		trace(w, "kernel: release %u messages %d", fake_release(kind), kind);
+	if (s->profile.holds && fake_held(kind))
+		trace(s, "kernel: release %u messages %d", fake_release(kind), kind);
 }
 
-static void time_out(struct world *w)
+static void time_out(struct schedule *s)
 {
-	enum fake_message kind = any_message(w);
+	enum fake_message kind = any_message(s);
 
 	if (fake_held(kind))
-		trace(w, "kernel: %u messages %d are lost", fake_time_out(kind), kind);
+		trace(s, "kernel: %u messages %d are lost", fake_time_out(kind), kind);
 }
 
 /* --- work ------------------------------------------------------------------------------------ */
 
-static void by_hand(struct world *w)
+static void by_hand(struct schedule *s)
 {
-	bool on = random_once_in(&w->random, 2);
+	bool on = random_once_in(&s->random, 2);
 
-	if (!w->profile.by_hand)
+	if (!s->profile.by_hand)
 		return;
-	trace(w, "kernel: work %s", on ? "by hand" : "by itself");
+	trace(s, "kernel: work %s", on ? "by hand" : "by itself");
 	fake_work_by_hand(on);
-	fake_step_before_arming(random_below(&w->random, 3));
+	fake_step_before_arming(random_below(&s->random, 3));
 	fake_work_order(
-		random_once_in(&w->random, 2) ? FAKE_NEWEST_QP_FIRST : FAKE_OLDEST_QP_FIRST);
+		random_once_in(&s->random, 2) ? FAKE_NEWEST_QP_FIRST : FAKE_OLDEST_QP_FIRST);
 }
 
-static void step_work(struct world *w)
+static void step_work(struct schedule *s)
 {
-	unsigned n = 1 + random_below(&w->random, 8);
+	unsigned n = 1 + random_below(&s->random, 8);
 
-	if (w->profile.by_hand)
-		trace(w, "kernel: carry out %u of %u", fake_step(n), n);
+	if (s->profile.by_hand)
+		trace(s, "kernel: carry out %u of %u", fake_step(n), n);
 }
 
-static void time_out_work(struct world *w)
+static void time_out_work(struct schedule *s)
 {
-	if (w->profile.faults && random_once_in(&w->random, 3)) {
-		w->troubled = true;
-		trace(w, "kernel: %u QPs give up", fake_time_out_work());
+	if (s->profile.faults && random_once_in(&s->random, 3)) {
+		s->troubled = true;
+		trace(s, "kernel: %u QPs give up", fake_time_out_work());
 	}
 }
 
 /* --- trouble --------------------------------------------------------------------------------- */
 
-static void fail(struct world *w)
+static void fail(struct schedule *s)
 {
 	static const int errors[] = { ENOMEM, EIO, EAGAIN, EINVAL, ENODEV };
-	unsigned n = 1 + random_below(&w->random, 12);
-	int err = RANDOM_OF(&w->random, errors);
+	unsigned n = 1 + random_below(&s->random, 12);
+	int err = RANDOM_OF(&s->random, errors);
 
-	if (!w->profile.faults)
+	if (!s->profile.faults)
 		return;
-	trace(w, "kernel: call %u from now fails with %d", n, err);
-	w->troubled = true;
+	trace(s, "kernel: call %u from now fails with %d", n, err);
+	s->troubled = true;
 	fake_fail_nth(FAKE_ANY, n, err);
 }
 
 static enum fake_kind kind;
 
-static void cover_pull(struct thing *thing)
+static void cover_pull(struct object *object)
 {
 	static const unsigned marks[KINDS] = {
 		[LISTENER] = LISTENER_PULLED,
@@ -100,147 +100,147 @@ static void cover_pull(struct thing *thing)
 		[FOREIGN] = FOREIGN_PULLED,
 	};
 
-	if (thing->kind != BASE && thing->kind != POOL && thing->kind != SRQ)
-		cover(thing->kind, thing->state, marks[thing->kind]);
+	if (object->kind != BASE && object->kind != POOL && object->kind != SRQ)
+		cover(object->kind, object->state, marks[object->kind]);
 }
 
-static void pull(struct world *w)
+static void pull(struct schedule *s)
 {
-	struct thing *thing;
+	struct object *object;
 	unsigned i;
 
-	if (!w->profile.pulls || w->pulled)
+	if (!s->profile.pulls || s->pulled)
 		return;
-	trace(w, "kernel: the device is pulled");
-	w->troubled = w->pulled = true;
-	w->pulls++;
-	FOR_EACH_THING(w, thing, i)
-	if (!thing->gone)
-		cover_pull(thing);
+	trace(s, "kernel: the device is pulled");
+	s->troubled = s->pulled = true;
+	s->pulls++;
+	FOR_EACH_OBJECT(s, object, i)
+	if (!object->gone)
+		cover_pull(object);
 	fake_device_remove(kind);
 }
 
-static void plug_in(struct world *w)
+static void plug_in(struct schedule *s)
 {
-	if (!w->pulled || !fake_device_gone(kind))
+	if (!s->pulled || !fake_device_gone(kind))
 		return;
-	trace(w, "kernel: the device is back");
-	w->pulled = false;
+	trace(s, "kernel: the device is back");
+	s->pulled = false;
 	fake_device_add(kind);
 }
 
-static void inject_on(struct world *w, const struct thing *thing, struct rdma_cm_id *cm,
+static void inject_on(struct schedule *s, const struct object *object, struct rdma_cm_id *cm,
 	enum rdma_cm_event_type event)
 {
-	if (!w->profile.injects || !cm)
+	if (!s->profile.injects || !cm)
 		return;
-	trace(w, "kernel: %s %u gets %s", cover_kind_name(thing->kind), thing->number,
+	trace(s, "kernel: %s %u gets %s", cover_kind_name(object->kind), object->number,
 		rdma_event_str(event));
 	fake_inject(cm, event, event == RDMA_CM_EVENT_REJECTED ? 28 : 0);
 }
 
 /* Events that may come at any time, late ones and second ones too. */
-static void inject(struct world *w)
+static void inject(struct schedule *s)
 {
 	static const enum rdma_cm_event_type events[] = { RDMA_CM_EVENT_DISCONNECTED,
 		RDMA_CM_EVENT_TIMEWAIT_EXIT, RDMA_CM_EVENT_ADDR_CHANGE, RDMA_CM_EVENT_UNREACHABLE,
 		RDMA_CM_EVENT_REJECTED, RDMA_CM_EVENT_CONNECT_ERROR };
-	struct side *side = thing_pick(w, CONN, ANY_STATE);
+	struct connection *connection = object_pick(s, CONN, ANY_STATE);
 
-	if (side)
-		inject_on(w, &side->thing, evrdma_conn_get_cm_id(side->conn),
-			RANDOM_OF(&w->random, events));
+	if (connection)
+		inject_on(s, &connection->object, evrdma_conn_get_cm_id(connection->conn),
+			RANDOM_OF(&s->random, events));
 }
 
-static void inject_on_id(struct world *w)
+static void inject_on_id(struct schedule *s)
 {
 	static const enum rdma_cm_event_type events[] = { RDMA_CM_EVENT_TIMEWAIT_EXIT,
 		RDMA_CM_EVENT_ADDR_CHANGE };
-	struct plain *plain = thing_pick(w, ID, ANY_STATE);
+	struct plain *plain = object_pick(s, ID, ANY_STATE);
 
 	if (plain)
-		inject_on(w, &plain->thing, evrdma_id_get_cm_id(plain->id),
-			RANDOM_OF(&w->random, events));
+		inject_on(s, &plain->object, evrdma_id_get_cm_id(plain->id),
+			RANDOM_OF(&s->random, events));
 }
 
 /* From nobody who is there. */
-static void inject_request(struct world *w)
+static void inject_request(struct schedule *s)
 {
-	struct port *port = thing_pick(w, LISTENER, ANY_STATE);
+	struct port *port = object_pick(s, LISTENER, ANY_STATE);
 	struct rdma_cm_id *cm = port ? evrdma_listener_get_cm_id(port->listener) : NULL;
 
-	if (!w->profile.injects || !cm || w->thing_count >= ENOUGH_THINGS)
+	if (!s->profile.injects || !cm || s->object_count >= ENOUGH_OBJECTS)
 		return;
-	trace(w, "kernel: listener %u gets a request", port->thing.number);
+	trace(s, "kernel: listener %u gets a request", port->object.number);
 	fake_inject(cm, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
 }
 
-static void raise_async(struct world *w)
+static void raise_async(struct schedule *s)
 {
 	static const enum ibv_event_type events[] = { IBV_EVENT_PORT_ERR, IBV_EVENT_PORT_ACTIVE,
 		IBV_EVENT_LID_CHANGE, IBV_EVENT_GID_CHANGE };
 
-	if (!w->profile.async || w->hands_in || w->pulled)
+	if (!s->profile.async || s->hands_in || s->pulled)
 		return;
-	trace(w, "kernel: the port has news");
-	fake_async_port(kind, RANDOM_OF(&w->random, events));
+	trace(s, "kernel: the port has news");
+	fake_async_port(kind, RANDOM_OF(&s->random, events));
 }
 
 /* --- time ------------------------------------------------------------------------------------ */
 
-static void turn(struct world *w)
+static void turn(struct schedule *s)
 {
-	unsigned n = 1 + random_below(&w->random, 4);
+	unsigned n = 1 + random_below(&s->random, 4);
 
-	while (n-- && world_turn(w))
+	while (n-- && schedule_turn(s))
 		;
 }
 
-static void settle(struct world *w)
+static void settle(struct schedule *s)
 {
-	world_settle(w);
+	schedule_settle(s);
 }
 
-static void skip(struct world *w)
+static void skip(struct schedule *s)
 {
-	trace(w, "time: to the next timer");
-	world_skip(w);
+	trace(s, "time: to the next timer");
+	schedule_skip(s);
 }
 
 /* What was asked for but not begun has its whole time yet when the loop comes to it. */
-static void forgive(struct thing *thing, uint64_t us)
+static void forgive(struct object *object, uint64_t us)
 {
-	switch (thing->kind) {
+	switch (object->kind) {
 	case BASE:
-		((struct home *)thing)->since_us += us;
+		((struct owner *)object)->since_us += us;
 		break;
 	case CONN:
-		((struct side *)thing)->since_us += us;
+		((struct connection *)object)->since_us += us;
 		break;
 	case DGRAM:
-		((struct endpoint *)thing)->since_us += us;
+		((struct endpoint *)object)->since_us += us;
 		break;
 	default:
 		break;
 	}
 }
 
-static void wait(struct world *w)
+static void wait(struct schedule *s)
 {
 	static const unsigned us[] = { 1000, 1000, 5000, 20000, 60000, 1100000, 11000000 };
-	unsigned long_us = RANDOM_OF(&w->random, us);
-	bool at_rest = random_once_in(&w->random, 2);
-	struct thing *thing;
+	unsigned long_us = RANDOM_OF(&s->random, us);
+	bool at_rest = random_once_in(&s->random, 2);
+	struct object *object;
 	unsigned i;
 
 	if (at_rest)
-		world_settle(w);
-	trace(w, "time: %u us", long_us);
+		schedule_settle(s);
+	trace(s, "time: %u us", long_us);
 	clock_advance_us(long_us);
-	FOR_EACH_THING(w, thing, i)
-	if (!at_rest && !thing->gone)
-		forgive(thing, long_us);
-	world_settle(w);
+	FOR_EACH_OBJECT(s, object, i)
+	if (!at_rest && !object->gone)
+		forgive(object, long_us);
+	schedule_settle(s);
 }
 
 static const struct action actions[] = {
@@ -266,7 +266,7 @@ static const struct action actions[] = {
 
 /* --- beginning and end ----------------------------------------------------------------------- */
 
-static void begin(struct world *w)
+static void begin(struct schedule *s)
 {
 	static const enum fake_kind kinds[] = { FAKE_ROCE, FAKE_ROCE, FAKE_ROCE, FAKE_IWARP,
 		FAKE_IB };
@@ -274,18 +274,18 @@ static void begin(struct world *w)
 		[FAKE_ROCE] = FAKE_ROCE_IP, [FAKE_IWARP] = FAKE_IWARP_IP, [FAKE_IB] = FAKE_IB_IP
 	};
 
-	kind = fake_kind_to_test(RANDOM_OF(&w->random, kinds));
-	w->ip = ips[kind];
-	w->is_iwarp = kind == FAKE_IWARP;
-	w->has_atomics = !(fake_lacks(kind) & FAKE_ATOMICS);
-	w->has_immediates = !(fake_lacks(kind) & FAKE_IMMEDIATES);
-	w->has_srqs = !(fake_lacks(kind) & FAKE_SRQS);
-	w->has_dgrams = !(fake_lacks(kind) & (FAKE_DATAGRAMS | FAKE_GROUPS));
+	kind = fake_kind_to_test(RANDOM_OF(&s->random, kinds));
+	s->ip = ips[kind];
+	s->is_iwarp = kind == FAKE_IWARP;
+	s->has_atomics = !(fake_lacks(kind) & FAKE_ATOMICS);
+	s->has_immediates = !(fake_lacks(kind) & FAKE_IMMEDIATES);
+	s->has_srqs = !(fake_lacks(kind) & FAKE_SRQS);
+	s->has_dgrams = !(fake_lacks(kind) & (FAKE_DATAGRAMS | FAKE_GROUPS));
 	if (kind != FAKE_ROCE)
 		fake_device_add(kind);
 }
 
-static void answer(struct world *w)
+static void answer(struct schedule *s)
 {
 	int message;
 
@@ -293,7 +293,7 @@ static void answer(struct world *w)
 	fake_work_by_hand(false);
 	fake_step_before_arming(0);
 	for (message = 0; message < FAKE_MESSAGES; message++) {
-		if (random_once_in(&w->random, 3))
+		if (random_once_in(&s->random, 3))
 			fake_time_out((enum fake_message)message);
 		fake_release((enum fake_message)message);
 	}

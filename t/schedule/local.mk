@@ -6,22 +6,22 @@ TESTS += t/schedule/schedule.t
 EVR_SCHEDULE_SOURCES = \
 	t/schedule/schedule.c t/schedule/schedule.h \
 	t/schedule/clock.c t/schedule/clock.h \
+	t/schedule/connection.c \
 	t/schedule/cover.c t/schedule/cover.h \
 	t/schedule/endpoint.c \
 	t/schedule/foreign.c \
-	t/schedule/home.c \
 	t/schedule/impossible.c t/schedule/impossible.h \
 	t/schedule/member.c \
 	t/schedule/message.c \
+	t/schedule/object.c \
+	t/schedule/owner.c \
 	t/schedule/plain.c \
 	t/schedule/port.c \
 	t/schedule/random.h \
-	t/schedule/side.c \
+	t/schedule/run.c \
 	t/schedule/store.c \
-	t/schedule/thing.c \
 	t/schedule/trace.c \
-	t/schedule/traffic.c \
-	t/schedule/world.c
+	t/schedule/traffic.c
 t_schedule_schedule_t_SOURCES = $(EVR_SCHEDULE_SOURCES) t/schedule/kernel.c
 if SANITIZERS
 EVR_SCHEDULE_COUNT = 5000

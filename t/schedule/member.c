@@ -6,7 +6,7 @@
 /* From here on nobody on it is told of more than the end. */
 static bool is_closing(const struct endpoint *e)
 {
-	return e->thing.state == DGRAM_CLOSING;
+	return e->object.state == DGRAM_CLOSING;
 }
 
 /* --- groups ---------------------------------------------------------------------------------- */
@@ -20,43 +20,44 @@ static void on_group_event(struct evrdma_mcast *group, enum evrdma_mcast_event e
 		[EVRDMA_MCAST_CLOSED] = GROUP_CLOSED,
 	};
 	struct member *m = arg;
-	unsigned number = m->thing.number;
+	unsigned number = m->object.number;
 
-	thing_event(&m->thing, marks[event]);
+	object_event(&m->object, marks[event]);
 	MUST(!error == (event != EVRDMA_MCAST_ERROR), "group %u: a wrong error", number);
 	switch (event) {
 	case EVRDMA_MCAST_JOINED:
-		MUST(m->thing.state == GROUP_JOINING && m->endpoint->thing.state == DGRAM_READY,
+		MUST(m->object.state == GROUP_JOINING && m->endpoint->object.state == DGRAM_READY,
 			"group %u is joined again, or after its endpoint", number);
-		m->thing.state = GROUP_MEMBER;
+		m->object.state = GROUP_MEMBER;
 		break;
 	case EVRDMA_MCAST_ERROR:
-		MUST(!m->ended && m->thing.state != GROUP_CLOSING && !is_closing(m->endpoint),
+		MUST(!m->ended && m->object.state != GROUP_CLOSING && !is_closing(m->endpoint),
 			"group %u ends twice, or is told after the close", number);
 		m->ended = true;
-		m->thing.state = GROUP_ENDED;
+		m->object.state = GROUP_ENDED;
 		break;
 	case EVRDMA_MCAST_CLOSED:
-		MUST(m->thing.state == GROUP_CLOSING || m->endpoint->ended ||
+		MUST(m->object.state == GROUP_CLOSING || m->endpoint->ended ||
 				is_closing(m->endpoint),
 			"group %u is closed, and nobody asked", number);
 		break;
 	}
-	world_act(m->thing.world);
+	schedule_act(m->object.schedule);
 	if (event == EVRDMA_MCAST_CLOSED)
-		thing_gone(&m->thing);
+		object_gone(&m->object);
 }
 
 static bool is_member(const struct endpoint *e, const char *ip)
 {
-	struct thing *thing;
+	struct object *object;
 	unsigned i;
 
-	FOR_EACH_THING (e->thing.world, thing, i) {
-		const struct member *m = (const struct member *)thing;
+	FOR_EACH_OBJECT(e->object.schedule, object, i)
+	{
+		const struct member *m = (const struct member *)object;
 
-		if (thing->kind == GROUP && !thing->gone && m->endpoint == e && m->ip == ip &&
-			(thing->state == GROUP_JOINING || thing->state == GROUP_MEMBER))
+		if (object->kind == GROUP && !object->gone && m->endpoint == e && m->ip == ip &&
+			(object->state == GROUP_JOINING || object->state == GROUP_MEMBER))
 			return true;
 	}
 	return false;
@@ -65,65 +66,66 @@ static bool is_member(const struct endpoint *e, const char *ip)
 /* Its base takes nothing new. */
 static bool is_ending(const struct endpoint *e)
 {
-	return errno == EPIPE && e->thing.world->homes[e->thing.home]->thing.state != BASE_OPEN;
+	return errno == EPIPE &&
+	       e->object.schedule->owners[e->object.owner]->object.state != BASE_OPEN;
 }
 
-static void join(struct world *w)
+static void join(struct schedule *s)
 {
 	static const char *const ips[] = { "239.1.1.1", "239.1.1.2", "239.1.1.3" };
 	struct endpoint *e =
-		thing_pick(w, DGRAM, random_once_in(&w->random, 4) ? ANY_STATE : IN(DGRAM_READY));
-	unsigned flags = random_once_in(&w->random, 3) ? EVRDMA_MCAST_OPT_SENDONLY : 0;
-	const char *ip = RANDOM_OF(&w->random, ips);
+		object_pick(s, DGRAM, random_once_in(&s->random, 4) ? ANY_STATE : IN(DGRAM_READY));
+	unsigned flags = random_once_in(&s->random, 3) ? EVRDMA_MCAST_OPT_SENDONLY : 0;
+	const char *ip = RANDOM_OF(&s->random, ips);
 	struct sockaddr_in sin;
 	struct member *m;
 	bool twice;
 
-	if (!e || w->thing_count >= ENOUGH_THINGS || thing_live(w, GROUP) >= MAX_LIVE)
+	if (!e || s->object_count >= ENOUGH_OBJECTS || object_live(s, GROUP) >= MAX_LIVE)
 		return;
 	twice = is_member(e, ip);
-	m = thing_new(w, GROUP, e->thing.home, sizeof(*m));
+	m = object_new(s, GROUP, e->object.owner, sizeof(*m));
 	m->endpoint = e;
-	world_address(&sin, ip, 0);
-	thing_call(&e->thing, DGRAM_JOIN);
+	schedule_address(&sin, ip, 0);
+	object_call(&e->object, DGRAM_JOIN);
 	m->group = evrdma_mcast_join(e->dgram, (struct sockaddr *)&sin, flags, on_group_event, m);
-	thing_returned(&e->thing, DGRAM_JOIN, m->group ? 0 : -errno);
+	object_returned(&e->object, DGRAM_JOIN, m->group ? 0 : -errno);
 	MUST(!m->group || !twice, "an endpoint joins a group twice");
 	m->ip = ip;
 	if (m->group)
 		return;
-	MUST(e->thing.state != DGRAM_READY || world_excuses(w, -errno) || is_ending(e) ||
+	MUST(e->object.state != DGRAM_READY || schedule_excuses(s, -errno) || is_ending(e) ||
 			(twice && errno == EADDRINUSE),
 		"join gives %d", errno);
-	thing_gone(&m->thing);
+	object_gone(&m->object);
 }
 
-static void leave(struct world *w)
+static void leave(struct schedule *s)
 {
-	struct member *m = thing_pick(w, GROUP, ANY_STATE);
+	struct member *m = object_pick(s, GROUP, ANY_STATE);
 
 	if (!m)
 		return;
-	thing_call(&m->thing, GROUP_CLOSE);
+	object_call(&m->object, GROUP_CLOSE);
 	evrdma_mcast_close(m->group);
-	thing_returned(&m->thing, GROUP_CLOSE, 0);
-	m->thing.state = GROUP_CLOSING;
+	object_returned(&m->object, GROUP_CLOSE, 0);
+	m->object.state = GROUP_CLOSING;
 }
 
-static void get_group(struct world *w)
+static void get_group(struct schedule *s)
 {
-	struct member *m = thing_pick(w, GROUP, ANY_STATE);
+	struct member *m = object_pick(s, GROUP, ANY_STATE);
 	bool joined;
 
 	if (!m)
 		return;
-	thing_call(&m->thing, GROUP_GET);
+	object_call(&m->object, GROUP_GET);
 	joined = evrdma_mcast_get_ah_attr(m->group) != NULL;
 	evrdma_mcast_get_addr(m->group);
 	evrdma_mcast_get_qp_num(m->group);
-	MUST(joined || (m->thing.state != GROUP_MEMBER && !evrdma_mcast_get_qkey(m->group)),
-		"group %u: a member does not know its group", m->thing.number);
-	thing_returned(&m->thing, GROUP_GET, joined);
+	MUST(joined || (m->object.state != GROUP_MEMBER && !evrdma_mcast_get_qkey(m->group)),
+		"group %u: a member does not know its group", m->object.number);
+	object_returned(&m->object, GROUP_GET, joined);
 }
 
 /* --- peers ----------------------------------------------------------------------------------- */
@@ -137,119 +139,118 @@ static void on_friend_event(struct evrdma_peer *peer, enum evrdma_peer_event eve
 		[EVRDMA_PEER_CLOSED] = PEER_CLOSED,
 	};
 	struct friend *f = arg;
-	unsigned number = f->thing.number;
+	unsigned number = f->object.number;
 
-	thing_event(&f->thing, marks[event]);
+	object_event(&f->object, marks[event]);
 	MUST(!error == (event != EVRDMA_PEER_ERROR), "peer %u: a wrong error", number);
 	switch (event) {
 	case EVRDMA_PEER_READY:
-		MUST(f->thing.state == PEER_FINDING && f->endpoint->thing.state == DGRAM_READY,
+		MUST(f->object.state == PEER_FINDING && f->endpoint->object.state == DGRAM_READY,
 			"peer %u is ready again, or after its endpoint", number);
-		f->thing.state = PEER_READY;
+		f->object.state = PEER_READY;
 		break;
 	case EVRDMA_PEER_ERROR:
-		MUST(!f->ended && f->thing.state != PEER_CLOSING && !is_closing(f->endpoint),
+		MUST(!f->ended && f->object.state != PEER_CLOSING && !is_closing(f->endpoint),
 			"peer %u ends twice, or is told after the close", number);
 		f->ended = true;
-		f->thing.state = PEER_ENDED;
+		f->object.state = PEER_ENDED;
 		break;
 	case EVRDMA_PEER_CLOSED:
-		MUST(f->thing.state == PEER_CLOSING || f->endpoint->ended ||
+		MUST(f->object.state == PEER_CLOSING || f->endpoint->ended ||
 				is_closing(f->endpoint),
 			"peer %u is closed, and nobody asked", number);
 		break;
 	}
-	world_act(f->thing.world);
+	schedule_act(f->object.schedule);
 	if (event == EVRDMA_PEER_CLOSED)
-		thing_gone(&f->thing);
+		object_gone(&f->object);
 }
 
 static struct friend *friend_made(struct friend *f, bool excused)
 {
 	int err = errno;
-	struct world *w = f->thing.world;
+	struct schedule *s = f->object.schedule;
 
-	thing_returned(&f->endpoint->thing, DGRAM_FIND, f->peer ? 0 : -err);
+	object_returned(&f->endpoint->object, DGRAM_FIND, f->peer ? 0 : -err);
 	if (f->peer)
 		return f;
 	errno = err;
-	MUST(excused || world_excuses(w, -err) || is_ending(f->endpoint), "no peer: %d", err);
-	thing_gone(&f->thing);
+	MUST(excused || schedule_excuses(s, -err) || is_ending(f->endpoint), "no peer: %d", err);
+	object_gone(&f->object);
 	return NULL;
 }
 
 /* Of one who sent a datagram. */
 struct friend *friend_new(struct endpoint *e, const struct evrdma_recv *recv)
 {
-	struct friend *f = thing_new(e->thing.world, PEER, e->thing.home, sizeof(*f));
+	struct friend *f = object_new(e->object.schedule, PEER, e->object.owner, sizeof(*f));
 
 	f->endpoint = e;
 	f->since_us = clock_now_us();
 	f->timeout_ms = 4000;
-	thing_call(&e->thing, DGRAM_FIND);
+	object_call(&e->object, DGRAM_FIND);
 	f->peer = evrdma_peer_new_sender(e->dgram, recv, on_friend_event, f);
-	return friend_made(
-		f, e->thing.state != DGRAM_READY || endpoint_is_unreachable(-errno));
+	return friend_made(f, e->object.state != DGRAM_READY || endpoint_is_unreachable(-errno));
 }
 
-static void find(struct world *w)
+static void find(struct schedule *s)
 {
 	struct endpoint *e =
-		thing_pick(w, DGRAM, random_once_in(&w->random, 4) ? ANY_STATE : IN(DGRAM_READY));
-	struct port *port = port_for_dgrams(w);
+		object_pick(s, DGRAM, random_once_in(&s->random, 4) ? ANY_STATE : IN(DGRAM_READY));
+	struct port *port = port_for_dgrams(s);
 	struct evrdma_peer_options options;
 	struct sockaddr_in sin;
 	struct friend *f;
 
-	if (!e || w->thing_count >= ENOUGH_THINGS || thing_live(w, PEER) >= MAX_LIVE)
+	if (!e || s->object_count >= ENOUGH_OBJECTS || object_live(s, PEER) >= MAX_LIVE)
 		return;
-	f = thing_new(w, PEER, e->thing.home, sizeof(*f));
+	f = object_new(s, PEER, e->object.owner, sizeof(*f));
 	f->endpoint = e;
 	f->since_us = clock_now_us();
 	evrdma_peer_options_init(&options);
-	options.timeout_ms = f->timeout_ms = random_once_in(&w->random, 3) ? 2 : 5000;
-	options.private_data = &e->thing.number;
-	options.private_data_len = sizeof(e->thing.number);
-	world_address(&sin, w->ip, port ? port->number : 9);
-	thing_call(&e->thing, DGRAM_FIND);
+	options.timeout_ms = f->timeout_ms = random_once_in(&s->random, 3) ? 2 : 5000;
+	options.private_data = &e->object.number;
+	options.private_data_len = sizeof(e->object.number);
+	schedule_address(&sin, s->ip, port ? port->number : 9);
+	object_call(&e->object, DGRAM_FIND);
 	f->peer = evrdma_peer_new(e->dgram, (struct sockaddr *)&sin, &options, on_friend_event, f);
-	friend_made(f, e->thing.state != DGRAM_READY);
+	friend_made(f, e->object.state != DGRAM_READY);
 }
 
-static void close_peer(struct world *w)
+static void close_peer(struct schedule *s)
 {
-	struct friend *f = thing_pick(w, PEER, ANY_STATE);
+	struct friend *f = object_pick(s, PEER, ANY_STATE);
 
 	if (!f)
 		return;
-	thing_call(&f->thing, PEER_CLOSE);
+	object_call(&f->object, PEER_CLOSE);
 	evrdma_peer_close(f->peer);
-	thing_returned(&f->thing, PEER_CLOSE, 0);
-	f->thing.state = PEER_CLOSING;
+	object_returned(&f->object, PEER_CLOSE, 0);
+	f->object.state = PEER_CLOSING;
 }
 
-static void get_peer(struct world *w)
+static void get_peer(struct schedule *s)
 {
-	struct friend *f = thing_pick(w, PEER, ANY_STATE);
+	struct friend *f = object_pick(s, PEER, ANY_STATE);
 	size_t len;
 
 	if (!f)
 		return;
-	thing_call(&f->thing, PEER_GET);
-	MUST(evrdma_peer_get_qp_num(f->peer) || f->thing.state != PEER_READY,
-		"peer %u is ready and has no QP", f->thing.number);
+	object_call(&f->object, PEER_GET);
+	MUST(evrdma_peer_get_qp_num(f->peer) || f->object.state != PEER_READY,
+		"peer %u is ready and has no QP", f->object.number);
 	evrdma_peer_get_qkey(f->peer);
 	evrdma_peer_get_private_data(f->peer, &len);
-	thing_returned(&f->thing, PEER_GET, 0);
+	object_returned(&f->object, PEER_GET, 0);
 }
 
 void friend_check_idle(struct friend *f, bool for_ever)
 {
 	uint64_t limit_us = (uint64_t)f->timeout_ms * US_PER_MS + SLACK_US;
 
-	if (f->thing.state == PEER_FINDING)
+	if (f->object.state == PEER_FINDING)
 		MUST(!for_ever && clock_now_us() - f->since_us < limit_us,
-			"peer %u is looked for for too long", f->thing.number);
+			"peer %u is looked for for too long", f->object.number);
 }
 
 /* --- sending --------------------------------------------------------------------------------- */
@@ -262,21 +263,20 @@ static bool send_to_group(struct member *m)
 
 	if (!ticket)
 		return false;
-	cover(GROUP, m->thing.state, GROUP_SEND);
-	thing_call(&e->thing, DGRAM_SEND);
+	cover(GROUP, m->object.state, GROUP_SEND);
+	object_call(&e->object, DGRAM_SEND);
 	ret = evrdma_dgram_send(e->dgram, m->group, ticket->buf, ticket->len,
 		ticket->with_imm ? &ticket->serial : NULL, endpoint_sent, ticket);
-	thing_returned(&e->thing, DGRAM_SEND, ret);
-	endpoint_submitted(
-		e, ticket, endpoint_can_send(e) && m->thing.state == GROUP_MEMBER, ret);
+	object_returned(&e->object, DGRAM_SEND, ret);
+	endpoint_submitted(e, ticket, endpoint_can_send(e) && m->object.state == GROUP_MEMBER, ret);
 	return !ret;
 }
 
-static void send_to_some_group(struct world *w)
+static void send_to_some_group(struct schedule *s)
 {
-	unsigned n = random_once_in(&w->random, 3) ? 1 + random_below(&w->random, 16) : 1;
+	unsigned n = random_once_in(&s->random, 3) ? 1 + random_below(&s->random, 16) : 1;
 	struct member *m =
-		thing_pick(w, GROUP, random_once_in(&w->random, 4) ? ANY_STATE : IN(GROUP_MEMBER));
+		object_pick(s, GROUP, random_once_in(&s->random, 4) ? ANY_STATE : IN(GROUP_MEMBER));
 
 	while (m && n-- && send_to_group(m))
 		;
@@ -290,21 +290,20 @@ static bool send_to_peer(struct friend *f)
 
 	if (!ticket)
 		return false;
-	cover(PEER, f->thing.state, PEER_SEND);
-	thing_call(&e->thing, DGRAM_SEND_TO);
+	cover(PEER, f->object.state, PEER_SEND);
+	object_call(&e->object, DGRAM_SEND_TO);
 	ret = evrdma_dgram_send_to(e->dgram, f->peer, ticket->buf, ticket->len,
 		ticket->with_imm ? &ticket->serial : NULL, endpoint_sent, ticket);
-	thing_returned(&e->thing, DGRAM_SEND_TO, ret);
-	endpoint_submitted(
-		e, ticket, endpoint_can_send(e) && f->thing.state == PEER_READY, ret);
+	object_returned(&e->object, DGRAM_SEND_TO, ret);
+	endpoint_submitted(e, ticket, endpoint_can_send(e) && f->object.state == PEER_READY, ret);
 	return !ret;
 }
 
-static void send_to_some_peer(struct world *w)
+static void send_to_some_peer(struct schedule *s)
 {
-	unsigned n = random_once_in(&w->random, 3) ? 1 + random_below(&w->random, 16) : 1;
+	unsigned n = random_once_in(&s->random, 3) ? 1 + random_below(&s->random, 16) : 1;
 	struct friend *f =
-		thing_pick(w, PEER, random_once_in(&w->random, 4) ? ANY_STATE : IN(PEER_READY));
+		object_pick(s, PEER, random_once_in(&s->random, 4) ? ANY_STATE : IN(PEER_READY));
 
 	while (f && n-- && send_to_peer(f))
 		;

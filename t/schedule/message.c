@@ -45,19 +45,19 @@ bool message_check(const void *from, size_t len, unsigned *sender, unsigned *ser
 	return true;
 }
 
-size_t message_len(struct world *w, size_t most)
+size_t message_len(struct schedule *s, size_t most)
 {
-	return MESSAGE_HEADER + random_below(&w->random, (unsigned)(most - MESSAGE_HEADER + 1));
+	return MESSAGE_HEADER + random_below(&s->random, (unsigned)(most - MESSAGE_HEADER + 1));
 }
 
 /* --- tickets --------------------------------------------------------------------------------- */
 
-struct ticket *ticket_new(struct thing *thing, struct tickets *tickets)
+struct ticket *ticket_new(struct object *object, struct tickets *tickets)
 {
 	struct ticket *ticket = calloc(1, sizeof(*ticket));
 
 	MUST(ticket, "out of memory");
-	ticket->thing = thing;
+	ticket->object = object;
 	TAILQ_INSERT_TAIL(tickets, ticket, link);
 	return ticket;
 }
@@ -70,7 +70,7 @@ void ticket_drop(struct ticket *ticket, struct tickets *tickets)
 
 void ticket_over(struct ticket *ticket, struct tickets *tickets)
 {
-	struct world *w = ticket->thing->world;
+	struct schedule *s = ticket->object->schedule;
 	const struct ticket *before;
 
 	MUST(!ticket->over, "work %u is over for the second time", ticket->serial);
@@ -78,10 +78,10 @@ void ticket_over(struct ticket *ticket, struct tickets *tickets)
 		if (before == ticket)
 			break;
 		MUST(before->is_reply || ticket->is_reply,
-			"work %u is over before work %u, which was first",
-			ticket->serial, before->serial);
+			"work %u is over before work %u, which was first", ticket->serial,
+			before->serial);
 	}
 	ticket->over = true;
 	TAILQ_REMOVE(tickets, ticket, link);
-	TAILQ_INSERT_TAIL(&w->spent, ticket, link);
+	TAILQ_INSERT_TAIL(&s->spent, ticket, link);
 }

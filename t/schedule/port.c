@@ -13,12 +13,13 @@ enum { ALL_PENDING = IN(REQUEST_OFFERED) | IN(REQUEST_KEPT) | IN(REQUEST_MOVED) 
 void ask_forget(struct ask *ask)
 {
 	ask->request = NULL;
-	thing_gone(&ask->thing);
+	object_gone(&ask->object);
 }
 
 static struct ask *ask_new(struct port *port, struct evrdma_request *request)
 {
-	struct ask *ask = thing_new(port->thing.world, REQUEST, port->thing.home, sizeof(*ask));
+	struct ask *ask =
+		object_new(port->object.schedule, REQUEST, port->object.owner, sizeof(*ask));
 	size_t len;
 	const void *data = evrdma_request_get_private_data(request, &len);
 
@@ -26,7 +27,7 @@ static struct ask *ask_new(struct port *port, struct evrdma_request *request)
 	ask->port = port;
 	if (data && len >= sizeof(ask->from))
 		memcpy(&ask->from, data, sizeof(ask->from));
-	trace(ask->thing.world, "request %u from %u", ask->thing.number, ask->from);
+	trace(ask->object.schedule, "request %u from %u", ask->object.number, ask->from);
 	return ask;
 }
 
@@ -34,18 +35,18 @@ void ask_reject(struct ask *ask)
 {
 	int ret;
 
-	if (ask->thing.state == REQUEST_MOVING)
+	if (ask->object.state == REQUEST_MOVING)
 		return;
-	thing_call(&ask->thing, REQUEST_REJECT);
+	object_call(&ask->object, REQUEST_REJECT);
 	ret = evrdma_request_reject(ask->request, "no", 3);
-	thing_returned(&ask->thing, REQUEST_REJECT, ret);
-	MUST(!ret, "request %u: reject gives %d", ask->thing.number, ret);
+	object_returned(&ask->object, REQUEST_REJECT, ret);
+	MUST(!ret, "request %u: reject gives %d", ask->object.number, ret);
 	ask_forget(ask);
 }
 
-static void reject(struct world *w)
+static void reject(struct schedule *s)
 {
-	struct ask *ask = thing_pick(w, REQUEST, ALL_PENDING);
+	struct ask *ask = object_pick(s, REQUEST, ALL_PENDING);
 
 	if (ask)
 		ask_reject(ask);
@@ -54,65 +55,65 @@ static void reject(struct world *w)
 static void on_arrived(struct evrdma_request *request, void *arg)
 {
 	struct ask *ask = arg;
-	struct world *w = ask->thing.world;
+	struct schedule *s = ask->object.schedule;
 
-	thing_event(&ask->thing, REQUEST_ARRIVED);
-	MUST(ask->request == request && ask->thing.state == REQUEST_MOVING,
-		"request %u arrives and was not sent", ask->thing.number);
-	ask->thing.state = REQUEST_MOVED;
-	MUST(evrdma_request_get_base(request) == w->homes[ask->thing.home]->base,
-		"request %u arrived somewhere else", ask->thing.number);
-	world_act(w);
+	object_event(&ask->object, REQUEST_ARRIVED);
+	MUST(ask->request == request && ask->object.state == REQUEST_MOVING,
+		"request %u arrives and was not sent", ask->object.number);
+	ask->object.state = REQUEST_MOVED;
+	MUST(evrdma_request_get_base(request) == s->owners[ask->object.owner]->base,
+		"request %u arrived somewhere else", ask->object.number);
+	schedule_act(s);
 }
 
-static void move(struct world *w)
+static void move(struct schedule *s)
 {
-	struct ask *ask = thing_pick(w, REQUEST, ALL_PENDING);
-	struct home *home = thing_pick(w, BASE, ANY_STATE);
+	struct ask *ask = object_pick(s, REQUEST, ALL_PENDING);
+	struct owner *owner = object_pick(s, BASE, ANY_STATE);
 	int ret;
 
-	if (!ask || !home)
+	if (!ask || !owner)
 		return;
-	thing_call(&ask->thing, REQUEST_MOVE);
-	ret = evrdma_request_move(ask->request, home->base, on_arrived, ask);
-	thing_returned(&ask->thing, REQUEST_MOVE, ret);
-	MUST(ret == (home->thing.state == BASE_CLOSING ? -EPIPE : 0) || world_excuses(w, ret),
-		"request %u: move gives %d", ask->thing.number, ret);
+	object_call(&ask->object, REQUEST_MOVE);
+	ret = evrdma_request_move(ask->request, owner->base, on_arrived, ask);
+	object_returned(&ask->object, REQUEST_MOVE, ret);
+	MUST(ret == (owner->object.state == BASE_CLOSING ? -EPIPE : 0) || schedule_excuses(s, ret),
+		"request %u: move gives %d", ask->object.number, ret);
 	if (ret)
 		return;
-	ask->thing.home = home->thing.home;
-	ask->thing.state = REQUEST_MOVING;
+	ask->object.owner = owner->object.owner;
+	ask->object.state = REQUEST_MOVING;
 	/* There it is rejected. */
-	if (home->thing.state == BASE_LEAVING)
+	if (owner->object.state == BASE_LEAVING)
 		ask_forget(ask);
 }
 
-static void get_request(struct world *w)
+static void get_request(struct schedule *s)
 {
-	struct ask *ask = thing_pick(w, REQUEST, ALL_PENDING);
+	struct ask *ask = object_pick(s, REQUEST, ALL_PENDING);
 
 	if (!ask)
 		return;
-	thing_call(&ask->thing, REQUEST_GET);
+	object_call(&ask->object, REQUEST_GET);
 	evrdma_request_get_peer_addr(ask->request);
-	MUST(evrdma_request_get_cm_id(ask->request), "request %u has no id", ask->thing.number);
-	thing_returned(&ask->thing, REQUEST_GET, 0);
+	MUST(evrdma_request_get_cm_id(ask->request), "request %u has no id", ask->object.number);
+	object_returned(&ask->object, REQUEST_GET, 0);
 }
 
 /* Mostly where datagrams are asked for. */
-struct port *port_for_dgrams(struct world *w)
+struct port *port_for_dgrams(struct schedule *s)
 {
 	struct port *port = NULL;
 	unsigned tries = 8;
 
-	while (tries-- && (port = thing_pick(w, LISTENER, ANY_STATE)) && !port->for_dgrams)
+	while (tries-- && (port = object_pick(s, LISTENER, ANY_STATE)) && !port->for_dgrams)
 		;
 	return port;
 }
 
 static void serve_dgram(struct ask *ask)
 {
-	struct endpoint *e = thing_pick(ask->thing.world, DGRAM, IN(DGRAM_READY));
+	struct endpoint *e = object_pick(ask->object.schedule, DGRAM, IN(DGRAM_READY));
 
 	if (e)
 		endpoint_accept(e, ask);
@@ -123,20 +124,20 @@ static void serve_dgram(struct ask *ask)
 /* Most are taken at once, as servers do. */
 static void serve(struct ask *ask)
 {
-	struct world *w = ask->thing.world;
-	struct side *side;
+	struct schedule *s = ask->object.schedule;
+	struct connection *connection;
 
-	if (random_once_in(&w->random, 4))
+	if (random_once_in(&s->random, 4))
 		return;
 	if (ask->port->for_dgrams) {
 		serve_dgram(ask);
 		return;
 	}
-	if (!home_has_room(w->homes[ask->thing.home], CONN))
+	if (!owner_has_room(s->owners[ask->object.owner], CONN))
 		return;
-	side = side_new(w, ask->thing.home);
-	if (side)
-		side_accept(side, ask);
+	connection = connection_new(s, ask->object.owner);
+	if (connection)
+		connection_accept(connection, ask);
 }
 
 static void on_request(struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
@@ -144,15 +145,15 @@ static void on_request(struct evrdma_listener *listener, struct evrdma_request *
 	struct port *port = arg;
 	struct ask *ask;
 
-	thing_event(&port->thing, LISTENER_REQUEST);
-	MUST(listener == port->listener, "listener %u is told of another", port->thing.number);
-	MUST(port->thing.state == LISTENER_ENABLED, "listener %u: a request comes while it is %s",
-		port->thing.number, cover_state_name(LISTENER, port->thing.state));
+	object_event(&port->object, LISTENER_REQUEST);
+	MUST(listener == port->listener, "listener %u is told of another", port->object.number);
+	MUST(port->object.state == LISTENER_ENABLED, "listener %u: a request comes while it is %s",
+		port->object.number, cover_state_name(LISTENER, port->object.state));
 	ask = ask_new(port, request);
 	serve(ask);
-	world_act(port->thing.world);
-	if (ask->thing.state == REQUEST_OFFERED)
-		ask->thing.state = REQUEST_KEPT;
+	schedule_act(port->object.schedule);
+	if (ask->object.state == REQUEST_OFFERED)
+		ask->object.state = REQUEST_KEPT;
 }
 
 static void on_event(struct evrdma_listener *listener, enum evrdma_listener_event event,
@@ -166,39 +167,39 @@ static void on_event(struct evrdma_listener *listener, enum evrdma_listener_even
 	};
 	struct port *port = arg;
 
-	thing_event(&port->thing, marks[event]);
+	object_event(&port->object, marks[event]);
 	MUST(!error == (event != EVRDMA_LISTENER_ERROR), "listener %u: a wrong error",
-		port->thing.number);
+		port->object.number);
 	if (event == EVRDMA_LISTENER_LIMITED) {
 		MUST(port->max_pending, "listener %u has no limit, and reached it",
-			port->thing.number);
-		world_act(port->thing.world);
+			port->object.number);
+		schedule_act(port->object.schedule);
 		return;
 	}
 	if (event == EVRDMA_LISTENER_ERROR) {
-		MUST(port->thing.state < LISTENER_ENDED, "listener %u ends twice",
-			port->thing.number);
-		port->thing.state = LISTENER_ENDED;
-		world_act(port->thing.world);
+		MUST(port->object.state < LISTENER_ENDED, "listener %u ends twice",
+			port->object.number);
+		port->object.state = LISTENER_ENDED;
+		schedule_act(port->object.schedule);
 		return;
 	}
 	if (event == EVRDMA_LISTENER_LISTENING) {
-		MUST(port->thing.state == LISTENER_ENDED && port->comes_back,
-			"listener %u listens again, and nobody asked", port->thing.number);
-		port->thing.state = port->disabled ? LISTENER_DISABLED : LISTENER_ENABLED;
-		world_act(port->thing.world);
+		MUST(port->object.state == LISTENER_ENDED && port->comes_back,
+			"listener %u listens again, and nobody asked", port->object.number);
+		port->object.state = port->disabled ? LISTENER_DISABLED : LISTENER_ENABLED;
+		schedule_act(port->object.schedule);
 		return;
 	}
-	MUST(port->thing.state == LISTENER_CLOSING, "listener %u is closed, and nobody asked",
-		port->thing.number);
-	world_act(port->thing.world);
-	thing_gone(&port->thing);
+	MUST(port->object.state == LISTENER_CLOSING, "listener %u is closed, and nobody asked",
+		port->object.number);
+	schedule_act(port->object.schedule);
+	object_gone(&port->object);
 }
 
 static void options_for(
-	struct port *port, struct home *home, struct evrdma_listener_options *options)
+	struct port *port, struct owner *owner, struct evrdma_listener_options *options)
 {
-	struct random *r = &home->thing.world->random;
+	struct random *r = &owner->object.schedule->random;
 
 	evrdma_listener_options_init(options);
 	options->request_timeout_ms = 0;
@@ -206,7 +207,7 @@ static void options_for(
 		options->port_space = RDMA_PS_UDP;
 	if (random_once_in(r, 4))
 		options->ack_timeout = 14;
-	options->domain = home_choose_domain(home);
+	options->domain = owner_choose_domain(owner);
 	if (random_once_in(r, 3))
 		port->max_pending = 1 + random_below(r, 2);
 	options->max_pending = port->max_pending;
@@ -215,25 +216,25 @@ static void options_for(
 		options->relisten_ms = 500;
 }
 
-struct port *port_new(struct world *w, unsigned home, bool for_dgrams)
+struct port *port_new(struct schedule *s, unsigned owner, bool for_dgrams)
 {
-	struct port *port = thing_new(w, LISTENER, home, sizeof(*port));
-	const char *ip = random_once_in(&w->random, 4) ? "0.0.0.0" : w->ip;
+	struct port *port = object_new(s, LISTENER, owner, sizeof(*port));
+	const char *ip = random_once_in(&s->random, 4) ? "0.0.0.0" : s->ip;
 	struct evrdma_listener_options options;
 	struct sockaddr_in sin;
 
 	port->for_dgrams = for_dgrams;
-	options_for(port, w->homes[home], &options);
-	world_address(&sin, ip, 0);
-	w->in_call = true;
+	options_for(port, s->owners[owner], &options);
+	schedule_address(&sin, ip, 0);
+	s->in_call = true;
 	port->listener = evrdma_listener_new(
-		w->homes[home]->base, (struct sockaddr *)&sin, &options, on_request, port);
-	w->in_call = false;
-	trace(w, "listener %u: new on base %u at %s%s", port->thing.number,
-		w->homes[home]->thing.number, ip, for_dgrams ? ", for datagrams" : "");
+		s->owners[owner]->base, (struct sockaddr *)&sin, &options, on_request, port);
+	s->in_call = false;
+	trace(s, "listener %u: new on base %u at %s%s", port->object.number,
+		s->owners[owner]->object.number, ip, for_dgrams ? ", for datagrams" : "");
 	if (!port->listener) {
-		home_refused(w->homes[home], errno);
-		thing_gone(&port->thing);
+		owner_refused(s->owners[owner], errno);
+		object_gone(&port->object);
 		return NULL;
 	}
 	evrdma_listener_set_event_cb(port->listener, on_event);
@@ -243,70 +244,71 @@ struct port *port_new(struct world *w, unsigned home, bool for_dgrams)
 
 void port_close(struct port *port)
 {
-	thing_call(&port->thing, LISTENER_CLOSE);
+	object_call(&port->object, LISTENER_CLOSE);
 	evrdma_listener_close(port->listener);
-	thing_returned(&port->thing, LISTENER_CLOSE, 0);
-	port->thing.state = LISTENER_CLOSING;
+	object_returned(&port->object, LISTENER_CLOSE, 0);
+	port->object.state = LISTENER_CLOSING;
 }
 
 /* --- actions --------------------------------------------------------------------------------- */
 
-static void new_port(struct world *w)
+static void new_port(struct schedule *s)
 {
-	struct home *home = world_home(w);
+	struct owner *owner = schedule_owner(s);
 
-	if (home_has_room(home, LISTENER) && thing_live(w, LISTENER) < 4)
-		port_new(w, home->thing.home, w->profile.dgrams && random_once_in(&w->random, 2));
+	if (owner_has_room(owner, LISTENER) && object_live(s, LISTENER) < 4)
+		port_new(
+			s, owner->object.owner, s->profile.dgrams && random_once_in(&s->random, 2));
 }
 
-static void enable(struct world *w)
+static void enable(struct schedule *s)
 {
-	struct port *port = thing_pick(w, LISTENER, ANY_STATE);
+	struct port *port = object_pick(s, LISTENER, ANY_STATE);
 
 	if (!port)
 		return;
-	thing_call(&port->thing, LISTENER_ENABLE);
+	object_call(&port->object, LISTENER_ENABLE);
 	evrdma_listener_enable(port->listener);
-	thing_returned(&port->thing, LISTENER_ENABLE, 0);
+	object_returned(&port->object, LISTENER_ENABLE, 0);
 	port->disabled = false;
-	if (port->thing.state == LISTENER_DISABLED)
-		port->thing.state = LISTENER_ENABLED;
+	if (port->object.state == LISTENER_DISABLED)
+		port->object.state = LISTENER_ENABLED;
 }
 
-static void disable(struct world *w)
+static void disable(struct schedule *s)
 {
-	struct port *port = thing_pick(w, LISTENER, ANY_STATE);
+	struct port *port = object_pick(s, LISTENER, ANY_STATE);
 
 	if (!port)
 		return;
-	thing_call(&port->thing, LISTENER_DISABLE);
+	object_call(&port->object, LISTENER_DISABLE);
 	evrdma_listener_disable(port->listener);
-	thing_returned(&port->thing, LISTENER_DISABLE, 0);
+	object_returned(&port->object, LISTENER_DISABLE, 0);
 	port->disabled = true;
-	if (port->thing.state == LISTENER_ENABLED)
-		port->thing.state = LISTENER_DISABLED;
+	if (port->object.state == LISTENER_ENABLED)
+		port->object.state = LISTENER_DISABLED;
 }
 
-static void get_port(struct world *w)
+static void get_port(struct schedule *s)
 {
-	struct port *port = thing_pick(w, LISTENER, ANY_STATE);
+	struct port *port = object_pick(s, LISTENER, ANY_STATE);
 	struct evrdma_listener_stats stats;
 
 	if (!port)
 		return;
-	thing_call(&port->thing, LISTENER_GET);
+	object_call(&port->object, LISTENER_GET);
 	MUST(evrdma_listener_get_port(port->listener) == port->number,
-		"listener %u: the port changed", port->thing.number);
+		"listener %u: the port changed", port->object.number);
 	evrdma_listener_get_cm_id(port->listener);
 	evrdma_listener_get_stats(port->listener, &stats);
 	MUST(stats.requests >= stats.pending + stats.accepted + stats.rejected + stats.moved,
-		"listener %u has answered more requests than came", port->thing.number);
-	thing_returned(&port->thing, LISTENER_GET, 0);
+		"listener %u has answered more requests than came", port->object.number);
+	object_returned(&port->object, LISTENER_GET, 0);
 }
 
-static void close_port(struct world *w)
+static void close_port(struct schedule *s)
 {
-	struct port *port = thing_pick(w, LISTENER, ANY_STATE);
+	struct port *port = object_pick(s, LISTENER, ANY_STATE);
 
 	if (port)
 		port_close(port);

@@ -28,7 +28,7 @@ enum {
 	 * turn has at most one such call of each base, and one of the schedule's own.
 	 */
 	HELD_US = 300000,
-	HELD_BY_KERNEL_US = (HOMES + 1) * 3200000,
+	HELD_BY_KERNEL_US = (OWNERS + 1) * 3200000,
 	REMOVAL_US = 20 * US_PER_S,    /* for a device that everybody has let go of */
 	AFTERMATH_US = 200 * US_PER_S, /* until the kernel has given up whatever it tried */
 	END_US = 60 * US_PER_S,
@@ -52,48 +52,48 @@ static const char *env(const char *name)
 
 /* --- the weather ----------------------------------------------------------------------------- */
 
-static void set_weather(struct world *w)
+static void set_weather(struct schedule *s)
 {
-	trace(w, "wire: %u per mille lost, %u repeated, %u + %u us, messages 0x%x lost%s%s",
+	trace(s, "wire: %u per mille lost, %u repeated, %u + %u us, messages 0x%x lost%s%s",
 		weather.loss, weather.repeat, weather.delay_us, weather.jitter_us, weather.lost,
 		weather.down[WIRE_A] ? ", A down" : "", weather.down[WIRE_B] ? ", B down" : "");
 	wire_set(&weather);
 	weather.seed = 0;
 }
 
-static void change_weather(struct world *w)
+static void change_weather(struct schedule *s)
 {
 	static const uint32_t mille[] = { 0, 0, 10, 100 }, us[] = { 0, 0, 200, 5000, 40000 };
 
-	if (!w->profile.holds)
+	if (!s->profile.holds)
 		return;
-	weather.loss = RANDOM_OF(&w->random, mille);
-	weather.repeat = RANDOM_OF(&w->random, mille);
-	weather.delay_us = RANDOM_OF(&w->random, us);
-	weather.jitter_us = RANDOM_OF(&w->random, us);
-	set_weather(w);
+	weather.loss = RANDOM_OF(&s->random, mille);
+	weather.repeat = RANDOM_OF(&s->random, mille);
+	weather.delay_us = RANDOM_OF(&s->random, us);
+	weather.jitter_us = RANDOM_OF(&s->random, us);
+	set_weather(s);
 }
 
-static void lose_messages(struct world *w)
+static void lose_messages(struct schedule *s)
 {
-	if (!w->profile.holds)
+	if (!s->profile.holds)
 		return;
-	weather.lost ^= 1u << random_below(&w->random, WIRE_MESSAGES);
-	set_weather(w);
+	weather.lost ^= 1u << random_below(&s->random, WIRE_MESSAGES);
+	set_weather(s);
 }
 
-static void cut(struct world *w)
+static void cut(struct schedule *s)
 {
-	if (!w->profile.by_hand)
+	if (!s->profile.by_hand)
 		return;
-	weather.down[random_below(&w->random, WIRE_ENDS)] ^= true;
-	set_weather(w);
+	weather.down[random_below(&s->random, WIRE_ENDS)] ^= true;
+	set_weather(s);
 }
 
-static void clear_up(struct world *w)
+static void clear_up(struct schedule *s)
 {
 	weather = (struct weather){ 0 };
-	set_weather(w);
+	set_weather(s);
 }
 
 /* --- devices --------------------------------------------------------------------------------- */
@@ -146,25 +146,25 @@ static void add_device(enum wire_end end)
 	MUST(!status, "a device cannot be made");
 }
 
-static void pull(struct world *w)
+static void pull(struct schedule *s)
 {
-	enum wire_end end = (enum wire_end)random_below(&w->random, WIRE_ENDS);
+	enum wire_end end = (enum wire_end)random_below(&s->random, WIRE_ENDS);
 
-	if (!w->profile.pulls || !removal_is_over(end) || !is_there(end))
+	if (!s->profile.pulls || !removal_is_over(end) || !is_there(end))
 		return;
-	trace(w, "device %s is removed", env(dev_vars[end]));
-	w->troubled = w->pulled = true;
-	w->pulls++;
+	trace(s, "device %s is removed", env(dev_vars[end]));
+	s->troubled = s->pulled = true;
+	s->pulls++;
 	remove_device(end);
 }
 
-static void plug_in(struct world *w)
+static void plug_in(struct schedule *s)
 {
-	enum wire_end end = (enum wire_end)random_below(&w->random, WIRE_ENDS);
+	enum wire_end end = (enum wire_end)random_below(&s->random, WIRE_ENDS);
 
 	if (!removal_is_over(end) || is_there(end))
 		return;
-	trace(w, "device %s is back", env(dev_vars[end]));
+	trace(s, "device %s is back", env(dev_vars[end]));
 	add_device(end);
 }
 
@@ -185,31 +185,31 @@ static void wait_for_removal(enum wire_end end)
 
 /* --- the peer in another process ------------------------------------------------------------- */
 
-static void call(struct world *w)
+static void call(struct schedule *s)
 {
-	struct port *port = thing_pick(w, LISTENER, ANY_STATE);
+	struct port *port = object_pick(s, LISTENER, ANY_STATE);
 
-	if (!w->stranger || !port || port->for_dgrams)
+	if (!s->stranger || !port || port->for_dgrams)
 		return;
-	trace(w, "stranger: connects to listener %u", port->thing.number);
-	stranger_call(w->ip, port->number);
+	trace(s, "stranger: connects to listener %u", port->object.number);
+	stranger_call(s->ip, port->number);
 }
 
-static void stop(struct world *w)
+static void stop(struct schedule *s)
 {
-	bool on = random_once_in(&w->random, 2);
+	bool on = random_once_in(&s->random, 2);
 
-	if (!w->stranger)
+	if (!s->stranger)
 		return;
-	trace(w, "stranger: %s", on ? "is stopped" : "goes on");
+	trace(s, "stranger: %s", on ? "is stopped" : "goes on");
 	stranger_signal(on ? SIGSTOP : SIGCONT);
 }
 
-static void kill_stranger(struct world *w)
+static void kill_stranger(struct schedule *s)
 {
-	if (!w->stranger)
+	if (!s->stranger)
 		return;
-	trace(w, "stranger: is killed");
+	trace(s, "stranger: is killed");
 	stranger_signal(SIGKILL);
 }
 
@@ -224,11 +224,11 @@ static void check_held(void)
 	MUST(us < HELD_BY_KERNEL_US, "the loop was kept for %llu us", (unsigned long long)us);
 }
 
-static void turn(struct world *w)
+static void turn(struct schedule *s)
 {
-	unsigned n = 1 + random_below(&w->random, 4);
+	unsigned n = 1 + random_below(&s->random, 4);
 
-	while (n-- && world_turn(w))
+	while (n-- && schedule_turn(s))
 		;
 	check_held();
 }
@@ -237,34 +237,34 @@ static void on_time(evutil_socket_t fd, short what, void *arg)
 {
 }
 
-static void pass(struct world *w, uint64_t us)
+static void pass(struct schedule *s, uint64_t us)
 {
 	const struct timeval tv = { .tv_sec = (time_t)(us / US_PER_S),
 		.tv_usec = (suseconds_t)(us % US_PER_S) };
-	struct event *timer = evtimer_new(w->loop, on_time, NULL);
+	struct event *timer = evtimer_new(s->loop, on_time, NULL);
 
 	evtimer_add(timer, &tv);
 	while (evtimer_pending(timer, NULL)) {
-		world_skip(w);
+		schedule_skip(s);
 		check_held();
 	}
 	event_free(timer);
 }
 
-static void let_pass(struct world *w)
+static void let_pass(struct schedule *s)
 {
 	static const unsigned us[] = { 100, 100, 1000, 1000, 5000, 20000, 60000, 1100000,
 		11000000 };
-	unsigned long_us = RANDOM_OF(&w->random, us);
+	unsigned long_us = RANDOM_OF(&s->random, us);
 
-	trace(w, "time: %u us", long_us);
-	pass(w, long_us);
+	trace(s, "time: %u us", long_us);
+	pass(s, long_us);
 }
 
-static void skip(struct world *w)
+static void skip(struct schedule *s)
 {
-	trace(w, "time: to the next event");
-	world_skip(w);
+	trace(s, "time: to the next event");
+	schedule_skip(s);
 	check_held();
 }
 
@@ -306,27 +306,27 @@ static void repair(void)
 			add_device((enum wire_end)end);
 }
 
-static void begin(struct world *w)
+static void begin(struct schedule *s)
 {
-	enum wire_end end = (enum wire_end)random_below(&w->random, WIRE_ENDS);
+	enum wire_end end = (enum wire_end)random_below(&s->random, WIRE_ENDS);
 
-	w->ip = ips[end];
-	w->is_iwarp = !strcmp(env("EVR_KIND"), "siw");
-	w->has_srqs = true;
-	w->has_atomics = w->has_immediates = w->has_dgrams = !w->is_iwarp;
-	w->profile.faults = w->profile.injects = w->profile.async = false;
+	s->ip = ips[end];
+	s->is_iwarp = !strcmp(env("EVR_KIND"), "siw");
+	s->has_srqs = true;
+	s->has_atomics = s->has_immediates = s->has_dgrams = !s->is_iwarp;
+	s->profile.faults = s->profile.injects = s->profile.async = false;
 	repair();
 	MUST(!resources_count(counts_before), "the kernel does not count its objects");
-	weather = (struct weather){ .seed = random_next(&w->random) | 1 };
-	set_weather(w);
-	w->stranger_ip = ips[!end];
-	if (random_once_in(&w->random, 3))
-		w->stranger = stranger_start(w->stranger_ip);
+	weather = (struct weather){ .seed = random_next(&s->random) | 1 };
+	set_weather(s);
+	s->stranger_ip = ips[!end];
+	if (random_once_in(&s->random, 3))
+		s->stranger = stranger_start(s->stranger_ip);
 }
 
-static void answer(struct world *w)
+static void answer(struct schedule *s)
 {
-	clear_up(w);
+	clear_up(s);
 	stranger_signal(SIGCONT);
 }
 

@@ -30,15 +30,15 @@ static const char *program;
 
 static uint64_t run(uint64_t seed)
 {
-	struct world *w;
+	struct schedule *s;
 	unsigned steps;
 
 	trace_begin(seed, program);
-	w = world_new(seed);
-	steps = 40 + random_below(&w->random, 160);
+	s = schedule_new(seed);
+	steps = 40 + random_below(&s->random, 160);
 	while (steps--)
-		world_step(w);
-	world_end(w);
+		schedule_step(s);
+	schedule_end(s);
 	return trace_digest();
 }
 

@@ -1,7 +1,7 @@
 /*
- * Random schedules. A schedule is what follows from one number: a world with a machine, a loop, one
- * or two bases and what is on them, and what is done with it, step by step. The world is a model as
- * well: it knows what may be called back and what may not, and says so when it is.
+ * Random schedules. A schedule is what follows from one number: a machine, a loop, one or two bases
+ * and what is on them, and what is done with it, step by step. The schedule is a model as well: it
+ * knows what may be called back and what may not, and says so when it is.
  */
 #ifndef EVR_SCHEDULE_SCHEDULE_H
 #define EVR_SCHEDULE_SCHEDULE_H
@@ -21,46 +21,46 @@
 
 struct event_base;
 struct evdns_base;
-struct world;
+struct schedule;
 
 enum {
-	HOMES = 2,
-	MAX_THINGS = 256,
-	ENOUGH_THINGS = 120, /* no more are asked for */
+	OWNERS = 2,
+	MAX_OBJECTS = 256,
+	ENOUGH_OBJECTS = 120, /* no more are asked for */
 	MAX_HELD = 16,
-	MAX_LIVE = 10,  /* of one kind, closed ones apart */
+	MAX_LIVE = 10, /* of one kind, closed ones apart */
 	BUF_SIZE = 128,
 	MEMORY_SIZE = 256,
 	SLACK_US = 60000, /* as late as anything may be */
 	US_PER_MS = 1000,
 };
 
-/* An object of the library's, as its user sees it. It stays in the world when that is gone. */
-struct thing {
-	struct world *world;
+/* An object of the library's, as its user sees it. It stays in the schedule when that is gone. */
+struct object {
+	struct schedule *schedule;
 	enum kind kind;
 	unsigned number;
 	unsigned state;
-	unsigned home; /* the base that it is on */
-	bool gone;     /* nothing may be called back any more */
+	unsigned owner; /* the base that it is on */
+	bool gone;	/* nothing may be called back any more */
 };
 
 /* What is on a base, and has no end that is told. */
 struct store {
-	struct thing thing;
+	struct object object;
 	struct evrdma_pool *pool;
 	unsigned bufs; /* the most */
 };
 
 struct shared {
-	struct thing thing;
+	struct object object;
 	struct evrdma_srq *srq;
 	uint32_t depth, limit; /* 0: nobody watches */
 };
 
 /* A base and what belongs to it. */
-struct home {
-	struct thing thing;
+struct owner {
+	struct object object;
 	struct evrdma_base *base;
 	struct rdma_event_channel *channel; /* the user's, or NULL */
 	struct store *store;
@@ -71,12 +71,12 @@ struct home {
 	unsigned removals; /* of devices that it was told of */
 	uint64_t since_us;
 	unsigned calls_pending; /* of evrdma_base_run_in_loop() */
-	bool given_up;          /* the SRQ and the domain were */
+	bool given_up;		/* the SRQ and the domain were */
 	bool was_shut_down;
 };
 
 struct port {
-	struct thing thing;
+	struct object object;
 	struct evrdma_listener *listener;
 	uint16_t number;
 	bool for_dgrams, disabled, comes_back;
@@ -84,7 +84,7 @@ struct port {
 };
 
 struct ask {
-	struct thing thing;
+	struct object object;
 	struct evrdma_request *request;
 	struct port *port;
 	unsigned from; /* the number of the one who asks, 0 for nobody's */
@@ -97,7 +97,7 @@ extern const char *const receiving_names[];
 /* A work request on its way, of a connection or an endpoint. */
 struct ticket {
 	TAILQ_ENTRY(ticket) link;
-	struct thing *thing;
+	struct object *object;
 	enum evrdma_op op;
 	unsigned serial;
 	struct evrdma_buf *buf;
@@ -109,11 +109,11 @@ struct ticket {
 };
 TAILQ_HEAD(tickets, ticket);
 
-struct side {
-	struct thing thing;
+struct connection {
+	struct object object;
 	struct evrdma_conn *conn;
-	unsigned events_home; /* the base that the CM's events come on */
-	struct side *peer;
+	unsigned events_owner; /* the base that the CM's events come on */
+	struct connection *peer;
 	struct evrdma_conn_options options;
 	enum receiving receiving;
 	bool was_up, ended, want_writable, was_exposed, peer_spoke;
@@ -129,11 +129,11 @@ struct side {
 	unsigned shared; /* of its domain, when that is of all bases */
 	struct evrdma_remote remote;
 	unsigned last_writer[4]; /* of each part of it */
-	uint64_t counter;        /* what is in its first 8 bytes */
+	uint64_t counter;	 /* what is in its first 8 bytes */
 };
 
 struct endpoint {
-	struct thing thing;
+	struct object object;
 	struct evrdma_dgram *dgram;
 	struct evrdma_dgram_options options;
 	enum receiving receiving;
@@ -144,15 +144,16 @@ struct endpoint {
 };
 
 struct member {
-	struct thing thing;
+	struct object object;
 	struct evrdma_mcast *group;
 	struct endpoint *endpoint;
 	const char *ip;
 	bool ended;
 };
 
-struct friend {
-	struct thing thing;
+struct friend
+{
+	struct object object;
 	struct evrdma_peer *peer;
 	struct endpoint *endpoint;
 	uint64_t since_us;
@@ -161,7 +162,7 @@ struct friend {
 };
 
 struct foreign {
-	struct thing thing;
+	struct object object;
 	struct rdma_cm_id *cm;
 };
 
@@ -176,9 +177,9 @@ struct operation {
 };
 
 struct plain {
-	struct thing thing;
+	struct object object;
 	struct evrdma_id *id;
-	unsigned events_home;
+	unsigned events_owner;
 	struct operation operations[3];
 };
 
@@ -188,7 +189,7 @@ struct profile {
 	unsigned acts_in_callbacks; /* once in so many of them; 0: never */
 };
 
-struct world {
+struct schedule {
 	struct random random;
 	struct profile profile;
 	const char *ip;	   /* the device's address */
@@ -198,26 +199,26 @@ struct world {
 	struct event_base *loop;
 	struct evdns_base *names;
 	unsigned *weights;
-	struct home *homes[HOMES];
-	unsigned home_count;
-	struct thing *things[MAX_THINGS];
-	unsigned thing_count;
+	struct owner *owners[OWNERS];
+	unsigned owner_count;
+	struct object *objects[MAX_OBJECTS];
+	unsigned object_count;
 	struct evrdma_buf *held[MAX_HELD];
 	unsigned held_count;
 	struct tickets spent;
 	unsigned serials;
 	struct evrdma_domain *shared; /* of all bases, or NULL */
 	unsigned shared_number;	      /* which one: it is replaced */
-	int references; /* of the user's memory that are not cleaned up yet */
+	int references;		      /* of the user's memory that are not cleaned up yet */
 	bool in_call;
 	bool ending;
-	bool hands_in; /* the asynchronous events of the devices are the user's to read */
+	bool hands_in;	    /* the user reads the asynchronous events of the devices */
 	uint16_t open_port; /* that an id listened at, 0: none has */
 	unsigned pulls;
 	bool troubled; /* calls were made to fail, memory is short, or the device was pulled */
 	bool pulled;
 	unsigned depth; /* of callbacks */
-	int fds;        /* open before it began */
+	int fds;	/* open before it began */
 };
 
 /* --- what is said, and found wrong ----------------------------------------------------------- */
@@ -225,7 +226,7 @@ struct world {
 extern bool trace_on;
 
 void trace_begin(uint64_t seed, const char *program);
-void trace(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void trace(struct schedule *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* What has happened so far, as one number. */
 void trace_mix(unsigned a, unsigned b, unsigned c);
 uint64_t trace_digest(void);
@@ -237,99 +238,101 @@ _Noreturn void wrong(const char *format, ...) __attribute__((format(printf, 1, 2
 			wrong(__VA_ARGS__);                                                        \
 	} while (0)
 
-/* --- things ---------------------------------------------------------------------------------- */
+/* --- objects --------------------------------------------------------------------------------- */
 
-void *thing_new(struct world *w, enum kind kind, unsigned home, size_t size);
+void *object_new(struct schedule *s, enum kind kind, unsigned owner, size_t size);
 /* Counts a call, and forbids callbacks until it is over. */
-void thing_call(struct thing *thing, unsigned mark);
+void object_call(struct object *object, unsigned mark);
 /* Says what it returned. */
-int thing_returned(struct thing *thing, unsigned mark, int ret);
+int object_returned(struct object *object, unsigned mark, int ret);
 /* The same around a call that is of no object, or whose object is not there yet. */
-#define INSIDE(w, statement)                                                                       \
+#define INSIDE(s, statement)                                                                       \
 	do {                                                                                       \
-		MUST(!(w)->in_call, "a call within a call");                                       \
-		(w)->in_call = true;                                                               \
+		MUST(!(s)->in_call, "a call within a call");                                       \
+		(s)->in_call = true;                                                               \
 		statement;                                                                         \
-		(w)->in_call = false;                                                              \
+		(s)->in_call = false;                                                              \
 	} while (0)
 /* A callback: checks that it may come. */
-void thing_event(struct thing *thing, unsigned mark);
+void object_event(struct object *object, unsigned mark);
 /* The last one. */
-void thing_gone(struct thing *thing);
+void object_gone(struct object *object);
 /* When all is over: nothing of it may be left. */
-void thing_check_end(struct thing *thing);
+void object_check_end(struct object *object);
 /* One that is not gone, in one of the states, or NULL. */
-void *thing_pick(struct world *w, enum kind kind, unsigned states);
-unsigned thing_live(struct world *w, enum kind kind);
-struct thing *thing_numbered(struct world *w, enum kind kind, unsigned number);
+void *object_pick(struct schedule *s, enum kind kind, unsigned states);
+unsigned object_live(struct schedule *s, enum kind kind);
+struct object *object_numbered(struct schedule *s, enum kind kind, unsigned number);
 #define ANY_STATE ~0u
 #define IN(state) (1u << (state))
-#define FOR_EACH_THING(w, thing, i)                                                                \
-	for (i = 0; i < (w)->thing_count && ((thing) = (w)->things[i]); i++)
+#define FOR_EACH_OBJECT(s, object, i)                                                              \
+	for (i = 0; i < (s)->object_count && ((object) = (s)->objects[i]); i++)
 
-/* --- the world ------------------------------------------------------------------------------- */
+/* --- the schedule --------------------------------------------------------------------------------
+ */
 
-struct world *world_new(uint64_t seed);
-/* Does one thing. */
-void world_step(struct world *w);
+struct schedule *schedule_new(uint64_t seed);
+/* Does one action. */
+void schedule_step(struct schedule *s);
 /* Closes all and runs to the end, and finds what is left. */
-void world_end(struct world *w);
+void schedule_end(struct schedule *s);
 /* A turn of the loop; false when there was nothing to do. */
-bool world_turn(struct world *w);
-void world_settle(struct world *w);
+bool schedule_turn(struct schedule *s);
+void schedule_settle(struct schedule *s);
 /* To the next timer. */
-void world_skip(struct world *w);
-void world_address(struct sockaddr_in *sin, const char *ip, uint16_t port);
+void schedule_skip(struct schedule *s);
+void schedule_address(struct sockaddr_in *sin, const char *ip, uint16_t port);
 /* Whether a call may give that because one below was made to fail. */
-bool world_excuses(const struct world *w, int ret);
+bool schedule_excuses(const struct schedule *s, int ret);
 /* In a callback: sometimes the user does something there. */
-void world_act(struct world *w);
+void schedule_act(struct schedule *s);
 
 /*
  * Bases that were shut down are closed when the library finds that it is time: all that is closed
  * with them is in state by now. To be called before states are looked at.
  */
-void world_sync(struct world *w);
+void schedule_sync(struct schedule *s);
 
 /* A base that takes objects, or NULL. */
-struct home *world_home(struct world *w);
-struct home *home_new(struct world *w);
-bool home_has_room(struct home *home, enum kind kind);
+struct owner *schedule_owner(struct schedule *s);
+struct owner *owner_new(struct schedule *s);
+bool owner_has_room(struct owner *owner, enum kind kind);
 /* A new object could not be made: only for a reason. */
-void home_refused(struct home *home, int err);
-void home_close(struct home *home);
-void home_check_idle(struct home *home, bool for_ever);
-void home_check_balance(struct home *home);
+void owner_refused(struct owner *owner, int err);
+void owner_close(struct owner *owner);
+void owner_check_idle(struct owner *owner, bool for_ever);
+void owner_check_balance(struct owner *owner);
 /* The last of the base, from here on. */
-void home_free_channel(struct home *home);
+void owner_free_channel(struct owner *owner);
 
 /* A buffer to send from or receive into, or NULL; and one of the user's own memory. */
-struct evrdma_buf *world_buf(struct world *w, unsigned home);
-struct evrdma_buf *world_reference(struct world *w, size_t size, unsigned flags, void **data);
-void world_share(struct world *w);
-void world_share_no_more(struct world *w);
+struct evrdma_buf *schedule_buf(struct schedule *s, unsigned owner);
+struct evrdma_buf *schedule_reference(struct schedule *s, size_t size, unsigned flags, void **data);
+void schedule_share(struct schedule *s);
+void schedule_share_no_more(struct schedule *s);
 /* A domain for something on a base, or none. */
-struct evrdma_domain *home_choose_domain(struct home *home);
+struct evrdma_domain *owner_choose_domain(struct owner *owner);
 /* For a connection: as world_buf() and world_reference(), or for all bases. */
-struct evrdma_buf *side_buf(struct side *side);
-struct evrdma_buf *side_reference(struct side *side, size_t size, unsigned flags, void **data);
+struct evrdma_buf *connection_buf(struct connection *connection);
+struct evrdma_buf *connection_reference(
+	struct connection *connection, size_t size, unsigned flags, void **data);
 /* Keeps a buffer until later. */
-void world_hold(struct world *w, struct evrdma_buf *buf);
-void world_release_one(struct world *w);
+void schedule_hold(struct schedule *s, struct evrdma_buf *buf);
+void schedule_release_one(struct schedule *s);
 
 /* NULL where it cannot be made. */
-struct store *store_new(struct home *home);
-void store_give_up(struct home *home);
-struct shared *shared_new(struct home *home);
-void shared_give_up(struct home *home);
-struct evrdma_srq *home_srq(const struct home *home);
+struct store *store_new(struct owner *owner);
+void store_give_up(struct owner *owner);
+struct shared *shared_new(struct owner *owner);
+void shared_give_up(struct owner *owner);
+struct evrdma_srq *owner_srq(const struct owner *owner);
 
 /* --- actions --------------------------------------------------------------------------------- */
 
 struct action {
 	const char *name;
 	unsigned weight;
-	void (*run)(struct world *w);
+	void (*run)(struct schedule *s);
 };
 
 /* Ends with one without a name. */
@@ -345,11 +348,11 @@ extern const struct action base_actions[], store_actions[], port_actions[], conn
 struct machine {
 	bool exact;
 	const char *silent_ip, *no_rdma_ip, *no_route_ip;
-	void (*set_up)(void);		 /* once */
-	void (*begin)(struct world *w);	 /* chooses the device */
-	void (*answer)(struct world *w); /* from here on all is answered, or said to be lost */
-	void (*end)(void);		 /* nothing may be left */
-	int fds_kept; /* at most, by the CM for its devices */
+	void (*set_up)(void);		    /* once */
+	void (*begin)(struct schedule *s);  /* chooses the device */
+	void (*answer)(struct schedule *s); /* from here on all is answered, or said to be lost */
+	void (*end)(void);		    /* nothing may be left */
+	int fds_kept;			    /* at most, by the CM for its devices */
 	/* Completions that the loop would sleep on. May be NULL. */
 	unsigned (*unpolled)(void);
 	const struct action *actions;
@@ -364,39 +367,39 @@ enum { MESSAGE_HEADER = 16 };
 void message_fill(void *to, size_t len, unsigned sender, unsigned serial);
 /* Whether it is one, whole; whose, and which. */
 bool message_check(const void *from, size_t len, unsigned *sender, unsigned *serial);
-size_t message_len(struct world *w, size_t most);
+size_t message_len(struct schedule *s, size_t most);
 
-struct ticket *ticket_new(struct thing *thing, struct tickets *tickets);
+struct ticket *ticket_new(struct object *object, struct tickets *tickets);
 void ticket_drop(struct ticket *ticket, struct tickets *tickets);
 /* The oldest is over. */
 void ticket_over(struct ticket *ticket, struct tickets *tickets);
 
 /* --- each kind, for the others ---------------------------------------------------------------- */
 
-struct side *side_new(struct world *w, unsigned home);
-void side_connect(struct side *side, uint16_t port);
-void side_accept(struct side *side, struct ask *ask);
-void side_close(struct side *side);
-void side_closing(struct side *side);
-void side_check_idle(struct side *side, bool for_ever);
-void side_check_end(struct side *side);
-void side_on_recv(struct evrdma_conn *conn, const struct evrdma_recv *recv, void *arg);
-void side_recv(struct world *w);
-void side_enable(struct world *w);
-void side_disable(struct world *w);
-void side_send(struct world *w);
-void side_flood(struct world *w);
-void side_submit(struct world *w);
-void side_expose(struct world *w);
+struct connection *connection_new(struct schedule *s, unsigned owner);
+void connection_connect(struct connection *connection, uint16_t port);
+void connection_accept(struct connection *connection, struct ask *ask);
+void connection_close(struct connection *connection);
+void connection_closing(struct connection *connection);
+void connection_check_idle(struct connection *connection, bool for_ever);
+void connection_check_end(struct connection *connection);
+void connection_on_recv(struct evrdma_conn *conn, const struct evrdma_recv *recv, void *arg);
+void connection_recv(struct schedule *s);
+void connection_enable(struct schedule *s);
+void connection_disable(struct schedule *s);
+void connection_send(struct schedule *s);
+void connection_flood(struct schedule *s);
+void connection_submit(struct schedule *s);
+void connection_expose(struct schedule *s);
 
-struct port *port_new(struct world *w, unsigned home, bool for_dgrams);
+struct port *port_new(struct schedule *s, unsigned owner, bool for_dgrams);
 void port_close(struct port *port);
-struct port *port_for_dgrams(struct world *w);
+struct port *port_for_dgrams(struct schedule *s);
 void ask_reject(struct ask *ask);
 /* It belongs to the library again. */
 void ask_forget(struct ask *ask);
 
-struct endpoint *endpoint_new(struct world *w, unsigned home);
+struct endpoint *endpoint_new(struct schedule *s, unsigned owner);
 void endpoint_open(struct endpoint *endpoint);
 void endpoint_accept(struct endpoint *endpoint, struct ask *ask);
 void endpoint_close(struct endpoint *endpoint);
@@ -416,11 +419,11 @@ void friend_check_idle(struct friend *friend, bool for_ever);
 
 void plain_close(struct plain *plain);
 /* Of an id that the user made: from here on it is the object's, unless that is refused. */
-void plain_adopt(struct foreign *foreign, struct home *home);
+void plain_adopt(struct foreign *foreign, struct owner *owner);
 void plain_check_idle(struct plain *plain, bool for_ever);
 
 /* What a request to an id brings: the user keeps it, or does not. */
-void foreign_take(struct world *w, unsigned home, struct rdma_cm_id *cm);
+void foreign_take(struct schedule *s, unsigned owner, struct rdma_cm_id *cm);
 void foreign_destroy(struct foreign *foreign);
 void foreign_on_event(struct evrdma_base *base, const struct rdma_cm_event *event, void *arg);
 

@@ -3,7 +3,7 @@
  * the same loop goes on. Then the object is closed, with the answer still withheld; and once more
  * it is left alone until its own deadline. The time is the clock's, so nothing but the loop waits.
  */
-#include "destroy/stage.h"
+#include "destroy/fixture.h"
 #include "schedule/clock.h"
 
 #include <check.h>
@@ -117,12 +117,12 @@ static void on_pulse(evutil_socket_t fd, short what, void *arg)
 		pulse.latest_us = gap - TICK_US;
 }
 
-static void pulse_start(struct stage *stage)
+static void pulse_start(struct fixture *fixture)
 {
 	static const struct timeval tick = { 0, TICK_US };
 
 	memset(&pulse, 0, sizeof(pulse));
-	pulse.timer = event_new(stage->loop, -1, EV_PERSIST, on_pulse, NULL);
+	pulse.timer = event_new(fixture->loop, -1, EV_PERSIST, on_pulse, NULL);
 	event_add(pulse.timer, &tick);
 	pulse.last_us = clock_now_us();
 }
@@ -137,12 +137,12 @@ static void pulse_stop(void)
 
 /* Runs the loop for so many ticks, or until the object is over. Returns how many there were. */
 static unsigned run_ticks(
-	struct stage *stage, unsigned n, bool (*over)(const struct stage *stage))
+	struct fixture *fixture, unsigned n, bool (*over)(const struct fixture *fixture))
 {
 	unsigned first = pulse.ticks, turns = 0;
 
-	while (pulse.ticks - first < n && !(over && over(stage))) {
-		clock_turn(stage->loop, true);
+	while (pulse.ticks - first < n && !(over && over(fixture))) {
+		clock_turn(fixture->loop, true);
 		ck_assert_msg(turns++ < n * TURNS, "%s: the timer stands still", running);
 	}
 	return pulse.ticks - first;
@@ -150,34 +150,34 @@ static unsigned run_ticks(
 
 /* --- the object ------------------------------------------------------------------------------- */
 
-static bool has_work(const struct stage *stage)
+static bool has_work(const struct fixture *fixture)
 {
 	unsigned i;
 
-	for (i = 0; i < stage->num_ops; i++)
-		if (stage->ops[i].actor == stage->victim && stage->ops[i].taken &&
-			!stage->ops[i].told)
+	for (i = 0; i < fixture->num_ops; i++)
+		if (fixture->ops[i].object == fixture->victim && fixture->ops[i].taken &&
+			!fixture->ops[i].told)
 			return true;
 	return false;
 }
 
-static bool is_closed(const struct stage *stage)
+static bool is_closed(const struct fixture *fixture)
 {
-	return stage->victim->closed;
+	return fixture->victim->closed;
 }
 
 /* It, or its operation, has ended one way or the other. */
-static bool is_over(const struct stage *stage)
+static bool is_over(const struct fixture *fixture)
 {
-	const struct actor *victim = stage->victim;
+	const struct object *victim = fixture->victim;
 
-	return victim->closed || ((victim->ended || victim->object == ID) && !has_work(stage));
+	return victim->closed || ((victim->ended || victim->type == ID) && !has_work(fixture));
 }
 
 /* What is over without a callback of its own. */
-static bool goes_silently(const struct actor *actor)
+static bool goes_silently(const struct object *object)
 {
-	return actor->object == REQUEST || actor->object == POOL || actor->object == BUF;
+	return object->type == REQUEST || object->type == POOL || object->type == BUF;
 }
 
 /* --- the runs --------------------------------------------------------------------------------- */
@@ -197,56 +197,56 @@ static void count_pulse(void)
 }
 
 /* Nothing happens for as long as nothing may. */
-static void withhold(struct stage *stage)
+static void withhold(struct fixture *fixture)
 {
 	int deadline_ms = told.operation->deadline_ms;
 	unsigned n = deadline_ms ? (unsigned)deadline_ms / 2 : WITHHELD;
 
-	ck_assert_uint_eq(run_ticks(stage, n, NULL), n);
-	ck_assert_msg(!is_over(stage), "%s: it did not wait", running);
+	ck_assert_uint_eq(run_ticks(fixture, n, NULL), n);
+	ck_assert_msg(!is_over(fixture), "%s: it did not wait", running);
 	told.withheld = n;
 }
 
-static void end_endpoints(struct stage *stage)
+static void end_endpoints(struct fixture *fixture)
 {
 	unsigned i;
 
-	for (i = 0; i < stage->num_actors; i++)
-		if (stage->actors[i].object == DGRAM)
-			end_actor(&stage->actors[i]);
+	for (i = 0; i < fixture->num_objects; i++)
+		if (fixture->objects[i].type == DGRAM)
+			end_object(&fixture->objects[i]);
 }
 
-static void wait_for_answer(struct stage *stage)
+static void wait_for_answer(struct fixture *fixture)
 {
-	ck_assert_uint_eq(run_ticks(stage, CLOSING, NULL), CLOSING);
-	ck_assert(!is_closed(stage));
-	stage_answer(stage);
+	ck_assert_uint_eq(run_ticks(fixture, CLOSING, NULL), CLOSING);
+	ck_assert(!is_closed(fixture));
+	fixture_answer(fixture);
 }
 
-static void is_closed_meanwhile(struct stage *stage)
+static void is_closed_meanwhile(struct fixture *fixture)
 {
-	bool silently = goes_silently(stage->victim);
+	bool silently = goes_silently(fixture->victim);
 
-	pulse_start(stage);
-	withhold(stage);
-	end_actor(stage->victim);
+	pulse_start(fixture);
+	withhold(fixture);
+	end_object(fixture->victim);
 	if (told.operation->of_endpoint)
-		end_endpoints(stage);
-	if (told.operation->asks_peer && stage->kind == FAKE_IWARP)
-		wait_for_answer(stage);
-	told.closed = run_ticks(stage, CLOSING, silently ? NULL : is_closed);
-	ck_assert_msg(silently || is_closed(stage), "%s: it does not close", running);
+		end_endpoints(fixture);
+	if (told.operation->asks_peer && fixture->kind == FAKE_IWARP)
+		wait_for_answer(fixture);
+	told.closed = run_ticks(fixture, CLOSING, silently ? NULL : is_closed);
+	ck_assert_msg(silently || is_closed(fixture), "%s: it does not close", running);
 	count_pulse();
 }
 
-static void ends_by_itself(struct stage *stage)
+static void ends_by_itself(struct fixture *fixture)
 {
 	unsigned deadline = (unsigned)told.operation->deadline_ms;
 
-	pulse_start(stage);
-	withhold(stage);
-	told.over = told.withheld + run_ticks(stage, deadline, is_over);
-	ck_assert_msg(is_over(stage), "%s: it does not end", running);
+	pulse_start(fixture);
+	withhold(fixture);
+	told.over = told.withheld + run_ticks(fixture, deadline, is_over);
+	ck_assert_msg(is_over(fixture), "%s: it does not end", running);
 	ck_assert_msg(
 		told.over <= deadline + SLACK, "%s: it ended after %u ms", running, told.over);
 	count_pulse();
@@ -260,17 +260,17 @@ static const char *name_of(enum fake_kind kind)
 	return kind == FAKE_IWARP ? "iWARP" : "RoCE";
 }
 
-static void run(
-	enum fake_kind kind, const struct state *state, void (*const *steps)(struct stage *stage))
+static void run(enum fake_kind kind, const struct state *state,
+	void (*const *steps)(struct fixture *fixture))
 {
-	static struct stage stage;
+	static struct fixture fixture;
 	char name[64];
-	const struct scene scene = { name, steps };
-	const struct plan plan = { .scene = &scene, .state = state };
+	const struct scenario scenario = { name, steps };
+	const struct plan plan = { .scenario = &scenario, .state = state };
 
 	snprintf(name, sizeof(name), "%s, %s", name_of(kind), told.operation->name);
 	clock_start(READING_US);
-	stage_run(&stage, kind, &plan);
+	fixture_run(&fixture, kind, &plan);
 }
 
 static void print_told(enum fake_kind kind)
@@ -279,17 +279,16 @@ static void print_told(enum fake_kind kind)
 
 	if (told.over)
 		snprintf(over, sizeof(over), "%u", told.over);
-	printf("# %-6s %-36s %8u %8u %8u %8s %8u\n", name_of(kind),
-		told.operation->name, told.withheld, told.ticks, (unsigned)told.latest_us, over,
-		told.closed);
+	printf("# %-6s %-36s %8u %8u %8u %8s %8u\n", name_of(kind), told.operation->name,
+		told.withheld, told.ticks, (unsigned)told.latest_us, over, told.closed);
 	fflush(stdout);
 }
 
 /* iWARP has no third message, and no datagrams. */
 static bool is_on_iwarp(const struct operation *operation, const struct state *state)
 {
-	return !operation->not_on_iwarp && !state->not_on_iwarp && state->object != DGRAM &&
-		state->object != MCAST && state->object != PEER;
+	return !operation->not_on_iwarp && !state->not_on_iwarp && state->type != DGRAM &&
+	       state->type != MCAST && state->type != PEER;
 }
 
 static void test_on(enum fake_kind kind, const struct operation *operation)
@@ -320,13 +319,13 @@ static void on_slow(struct evrdma_base *base, void *arg)
 	clock_advance_us(2 * (uint64_t)TICK_US);
 }
 
-static void is_slow(struct stage *stage)
+static void is_slow(struct fixture *fixture)
 {
-	pulse_start(stage);
-	run_ticks(stage, WITHHELD, NULL);
+	pulse_start(fixture);
+	run_ticks(fixture, WITHHELD, NULL);
 	ck_assert_uint_le(pulse.latest_us, LATE_US);
-	ck_assert_int_eq(evrdma_base_run_in_loop(stage->base->it, on_slow, NULL), 0);
-	run_ticks(stage, WITHHELD, NULL);
+	ck_assert_int_eq(evrdma_base_run_in_loop(fixture->base->it, on_slow, NULL), 0);
+	run_ticks(fixture, WITHHELD, NULL);
 	ck_assert_uint_ge(pulse.latest_us, TICK_US);
 	event_free(pulse.timer);
 }

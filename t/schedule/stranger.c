@@ -22,7 +22,7 @@ static int control = -1;
 static struct evrdma_base *base;
 static struct evrdma_pool *pool;
 
-/* Like those of the world, but from number 0, which nobody in it has. */
+/* Like those of a schedule, but from number 0, which nobody in it has. */
 static void speak(struct evrdma_conn *conn)
 {
 	struct evrdma_buf *buf;
@@ -99,7 +99,7 @@ static _Noreturn void run(const char *ip)
 
 	base = evrdma_base_new(loop, NULL);
 	pool = evrdma_pool_new(base, BUF_SIZE, BUFS);
-	world_address(&sin, ip, 0);
+	schedule_address(&sin, ip, 0);
 	listener = evrdma_listener_new(base, (struct sockaddr *)&sin, NULL, on_request, NULL);
 	port = listener ? evrdma_listener_get_port(listener) : 0;
 	if (send(control, &port, sizeof(port), 0) != sizeof(port))
@@ -137,7 +137,7 @@ void stranger_call(const char *ip, uint16_t port)
 	struct sockaddr_in sin;
 	ssize_t done;
 
-	world_address(&sin, ip, port);
+	schedule_address(&sin, ip, port);
 	done = send(control, &sin, sizeof(sin), MSG_DONTWAIT | MSG_NOSIGNAL);
 	(void)done;
 }

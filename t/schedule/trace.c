@@ -64,7 +64,7 @@ void trace_mix(unsigned a, unsigned b, unsigned c)
 	digest = (digest ^ c ^ clock_now_us()) * 0x100000001b3u;
 }
 
-void trace(struct world *w, const char *format, ...)
+void trace(struct schedule *s, const char *format, ...)
 {
 	uint64_t now = clock_now_us();
 	va_list args;
@@ -72,7 +72,7 @@ void trace(struct world *w, const char *format, ...)
 	if (!trace_on)
 		return;
 	printf("# %8llu.%03llu ms %*s", (unsigned long long)now / 1000,
-		(unsigned long long)now % 1000, (int)(2 * w->depth), "");
+		(unsigned long long)now % 1000, (int)(2 * s->depth), "");
 	va_start(args, format);
 	vprintf(format, args);
 	va_end(args);

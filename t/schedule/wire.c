@@ -269,10 +269,10 @@ int wire_whole_frames(const char *netdev)
 	return ret;
 }
 
-void wire_set(const struct weather *w)
+void wire_set(const struct weather *s)
 {
 	char done;
 
-	if (send(control, w, sizeof(*w), 0) != sizeof(*w) || recv(control, &done, 1, 0) != 1)
+	if (send(control, s, sizeof(*s), 0) != sizeof(*s) || recv(control, &done, 1, 0) != 1)
 		abort();
 }

@@ -68,7 +68,7 @@ t_unit_cm_device_t_LDADD = $(EVR_UNIT_CM_LIBS)
 EVR_ERRORS_ROWS = \
 	t/errors/addr.def t/errors/all.def t/errors/connect.def t/errors/ep.def t/errors/id.def \
 	t/errors/mcast.def t/errors/qp.def t/errors/service.def
-EVR_ERRORS = t/errors/errors.h t/errors/stage.c t/errors/table.c $(EVR_ERRORS_ROWS)
+EVR_ERRORS = t/errors/errors.h t/errors/fixture.c t/errors/table.c $(EVR_ERRORS_ROWS)
 t_unit_cm_errors_t_SOURCES = t/unit/cm_errors.c t/unit/cm_errors.def $(EVR_ERRORS) $(EVR_UNIT_CM)
 t_unit_cm_errors_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_errors_t_LDADD = $(EVR_UNIT_CM_LIBS)

@@ -15,16 +15,16 @@ enum { MAX_ROWS = 1000 };
 #define NEWER(call) (fake_newer_kernel(true), (call))
 #define REFUSE(step, error, call) (fake_fail_next(step, error), (call))
 
-#define CASE(where, scene, function, input, answer, ...)                                           \
-	static int CALL(function)(struct errors_stage * s)                                         \
+#define CASE(where, scenario, function, input, answer, ...)                                        \
+	static int CALL(function)(struct errors_fixture * f)                                       \
 	{                                                                                          \
-		return (void)s, __VA_ARGS__;                                                       \
+		return (void)f, __VA_ARGS__;                                                       \
 	}
 #include "unit/cm_errors.def"
 #undef CASE
 
-#define CASE(where, scene, function, input, answer, ...)                                           \
-	{ #function, input, scene, where, answer, CALL(function) },
+#define CASE(where, scenario, function, input, answer, ...)                                        \
+	{ #function, input, scenario, where, answer, CALL(function) },
 static const struct errors_case fake_table[] = {
 #include "unit/cm_errors.def"
 };
@@ -32,14 +32,14 @@ static const struct errors_case fake_table[] = {
 
 static void run(const struct errors_case *c)
 {
-	struct errors_stage stage;
+	struct errors_fixture fixture;
 	int answer;
 
-	ck_assert_msg(errors_set(&stage, c->scene), "%s", stage.trouble);
-	answer = errors_ask(c, &stage);
+	ck_assert_msg(errors_set(&fixture, c->scenario), "%s", fixture.trouble);
+	answer = errors_ask(c, &fixture);
 	if (answer != c->answer)
 		ck_abort_msg("%s, %s: %s", c->function, c->input, errors_name(answer));
-	ck_assert_msg(errors_clear(&stage), "%s", stage.trouble);
+	ck_assert_msg(errors_clear(&fixture), "%s", fixture.trouble);
 }
 
 static void on_roce(int row)

@@ -72,13 +72,13 @@ static bool is_the_reason(const struct fault *fault, const char *call, int error
 }
 
 static void check_told(const struct cm_scenario *s, const struct fault *fault,
-	const struct cm_world *w, const char *call, int ret, int error, const char *what)
+	const struct cm_fixture *f, const char *call, int ret, int error, const char *what)
 {
 	if (!ret)
 		ck_assert_msg(can_do_without(s, call), "%s: nobody was told", what);
-	else if (w->refused)
-		ck_assert_msg(!w->peer_error || is_the_reason(fault, call, w->peer_error),
-			"%s: the other side was told %s", what, strerror(w->peer_error));
+	else if (f->refused)
+		ck_assert_msg(!f->peer_error || is_the_reason(fault, call, f->peer_error),
+			"%s: the other side was told %s", what, strerror(f->peer_error));
 	else
 		ck_assert_msg(is_the_reason(fault, call, error), "%s: %s", what, strerror(error));
 }
@@ -104,33 +104,33 @@ static void check_gone(const struct cm_scenario *s, bool gone, const char *what)
 
 static void check_next_run(const struct cm_scenario *s, const char *what)
 {
-	struct cm_world w = { 0 };
-	int ret = s->run(&w), error = errno;
+	struct cm_fixture f = { 0 };
+	int ret = s->run(&f), error = errno;
 
 	ck_assert_msg(!ret, "%s: the next run fails: %s", what, strerror(error));
-	check_gone(s, cm_scenario_end(&w), what);
+	check_gone(s, cm_scenario_end(&f), what);
 }
 
 /* False when the scenario has no such point. */
 static bool fails_at(const struct cm_scenario *s, const struct fault *fault, unsigned n)
 {
-	struct cm_world w = { 0 };
+	struct cm_fixture f = { 0 };
 	const char *failed;
 	int ret, error;
 	char what[160];
 
 	errno = 0;
 	arm(fault, n);
-	ret = s->run(&w);
+	ret = s->run(&f);
 	error = errno;
 	failed = disarm(fault);
 	snprintf(what, sizeof(what), "%s, %s %u (%s)", s->name, fault->name, n,
 		failed ? failed : "not reached");
 	if (failed)
-		check_told(s, fault, &w, failed, ret, error, what);
+		check_told(s, fault, &f, failed, ret, error, what);
 	else
 		ck_assert_msg(!ret, "%s: %s", what, strerror(error));
-	check_gone(s, cm_scenario_end(&w), what);
+	check_gone(s, cm_scenario_end(&f), what);
 	if (failed)
 		check_next_run(s, what);
 	return failed;

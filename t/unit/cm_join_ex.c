@@ -3,7 +3,7 @@
 
 #include "unit/cm_unit.h"
 
-struct join_ex_place join_ex_place = { FAKE_ROCE_IP, .has_groups = true, .own_core = true };
+struct join_ex_testbed join_ex_testbed = { FAKE_ROCE_IP, .has_groups = true, .own_core = true };
 
 int main(void)
 {

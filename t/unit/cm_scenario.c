@@ -1,34 +1,34 @@
 #include "unit/cm_scenario.h"
 #include "unit/cm_step.h"
 
-static void drop_own(struct cm_world *w)
+static void drop_own(struct cm_fixture *f)
 {
 	int i;
 
 	for (i = 0; i < 2; i++)
-		if (w->own_qp[i])
-			ibv_destroy_qp(w->own_qp[i]);
-	if (w->own_cq)
-		ibv_destroy_cq(w->own_cq);
-	if (w->own_pd)
-		ibv_dealloc_pd(w->own_pd);
+		if (f->own_qp[i])
+			ibv_destroy_qp(f->own_qp[i]);
+	if (f->own_cq)
+		ibv_destroy_cq(f->own_cq);
+	if (f->own_pd)
+		ibv_dealloc_pd(f->own_pd);
 }
 
-bool cm_scenario_end(struct cm_world *w)
+bool cm_scenario_end(struct cm_fixture *f)
 {
 	bool gone;
 
 	cm_step_leave_peer_out();
-	drop_own(w);
-	gone = cm_step_drop_id(&w->client);
-	gone &= cm_step_drop_id(&w->server);
-	gone &= cm_step_drop_id(&w->listener);
-	rdma_destroy_event_channel(w->channel);
-	rdma_destroy_event_channel(w->other);
-	rdma_freeaddrinfo(w->info[0]);
-	rdma_freeaddrinfo(w->info[1]);
+	drop_own(f);
+	gone = cm_step_drop_id(&f->client);
+	gone &= cm_step_drop_id(&f->server);
+	gone &= cm_step_drop_id(&f->listener);
+	rdma_destroy_event_channel(f->channel);
+	rdma_destroy_event_channel(f->other);
+	rdma_freeaddrinfo(f->info[0]);
+	rdma_freeaddrinfo(f->info[1]);
 	fake_release(FAKE_RTU);
-	*w = (struct cm_world){ 0 };
+	*f = (struct cm_fixture){ 0 };
 	return gone;
 }
 

@@ -61,7 +61,7 @@ static bool is_refusal(const struct rdma_cm_event *event)
 
 /* The event that has to come; another one, or none, is a failure that was delivered. */
 int cm_step_take_from(
-	struct cm_world *w, struct rdma_event_channel *channel, enum rdma_cm_event_type type)
+	struct cm_fixture *f, struct rdma_event_channel *channel, enum rdma_cm_event_type type)
 {
 	struct rdma_cm_event *event;
 	int ret, error;
@@ -70,19 +70,19 @@ int cm_step_take_from(
 		return -1;
 	error = errno;
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
-		w->server = event->id;
+		f->server = event->id;
 	ret = event->event == type && !event->status ? 0 : -1;
-	w->refused = ret && is_refusal(event);
+	f->refused = ret && is_refusal(event);
 	if (event->event == RDMA_CM_EVENT_REJECTED && type == RDMA_CM_EVENT_REJECTED)
-		ret = w->refused = 0;
+		ret = f->refused = 0;
 	rdma_ack_cm_event(event);
 	errno = error;
 	return ret;
 }
 
-int cm_step_take(struct cm_world *w, enum rdma_cm_event_type type)
+int cm_step_take(struct cm_fixture *f, enum rdma_cm_event_type type)
 {
-	return cm_step_take_from(w, w->channel, type);
+	return cm_step_take_from(f, f->channel, type);
 }
 
 struct ibv_qp_init_attr cm_step_qp_attr(enum ibv_qp_type type)
@@ -104,56 +104,56 @@ int cm_step_make_qp(struct rdma_cm_id *id)
 }
 
 int cm_step_start_listening(
-	struct cm_world *w, struct rdma_event_channel *channel, enum rdma_port_space ps)
+	struct cm_fixture *f, struct rdma_event_channel *channel, enum rdma_port_space ps)
 {
-	if (rdma_create_id(channel, &w->listener, NULL, ps))
+	if (rdma_create_id(channel, &f->listener, NULL, ps))
 		return -1;
-	if (rdma_bind_addr(w->listener, cm_step_at("0.0.0.0", CM_STEP_PORT)))
+	if (rdma_bind_addr(f->listener, cm_step_at("0.0.0.0", CM_STEP_PORT)))
 		return -1;
-	return rdma_listen(w->listener, 0);
+	return rdma_listen(f->listener, 0);
 }
 
-int cm_step_resolve(struct cm_world *w, struct sockaddr *dst)
+int cm_step_resolve(struct cm_fixture *f, struct sockaddr *dst)
 {
-	if (rdma_resolve_addr(w->client, NULL, dst, CM_STEP_TIMEOUT_MS) ||
-		cm_step_take(w, RDMA_CM_EVENT_ADDR_RESOLVED))
+	if (rdma_resolve_addr(f->client, NULL, dst, CM_STEP_TIMEOUT_MS) ||
+		cm_step_take(f, RDMA_CM_EVENT_ADDR_RESOLVED))
 		return -1;
-	if (rdma_resolve_route(w->client, CM_STEP_TIMEOUT_MS) ||
-		cm_step_take(w, RDMA_CM_EVENT_ROUTE_RESOLVED))
+	if (rdma_resolve_route(f->client, CM_STEP_TIMEOUT_MS) ||
+		cm_step_take(f, RDMA_CM_EVENT_ROUTE_RESOLVED))
 		return -1;
 	return 0;
 }
 
-int cm_step_listen_and_resolve(struct cm_world *w, enum rdma_port_space ps, const char *ip)
+int cm_step_listen_and_resolve(struct cm_fixture *f, enum rdma_port_space ps, const char *ip)
 {
-	if (cm_step_open_channel(&w->channel) || cm_step_start_listening(w, w->channel, ps))
+	if (cm_step_open_channel(&f->channel) || cm_step_start_listening(f, f->channel, ps))
 		return -1;
-	if (rdma_create_id(w->channel, &w->client, NULL, ps))
+	if (rdma_create_id(f->channel, &f->client, NULL, ps))
 		return -1;
-	return cm_step_resolve(w, cm_step_at(ip, CM_STEP_PORT));
+	return cm_step_resolve(f, cm_step_at(ip, CM_STEP_PORT));
 }
 
-int cm_step_ask(struct cm_world *w, struct rdma_conn_param *param)
+int cm_step_ask(struct cm_fixture *f, struct rdma_conn_param *param)
 {
-	return rdma_connect(w->client, param) || cm_step_take(w, RDMA_CM_EVENT_CONNECT_REQUEST) ? -1
+	return rdma_connect(f->client, param) || cm_step_take(f, RDMA_CM_EVENT_CONNECT_REQUEST) ? -1
 												: 0;
 }
 
-int cm_step_answer(struct cm_world *w)
+int cm_step_answer(struct cm_fixture *f)
 {
-	return cm_step_make_qp(w->server) || rdma_accept(w->server, NULL) ? -1 : 0;
+	return cm_step_make_qp(f->server) || rdma_accept(f->server, NULL) ? -1 : 0;
 }
 
 /* On iWARP there is nothing left to answer. */
-int cm_step_hang_up(struct cm_world *w)
+int cm_step_hang_up(struct cm_fixture *f)
 {
-	bool answers = w->client->verbs->device->transport_type == IBV_TRANSPORT_IB;
+	bool answers = f->client->verbs->device->transport_type == IBV_TRANSPORT_IB;
 
-	if (rdma_disconnect(w->client) || cm_step_take(w, RDMA_CM_EVENT_DISCONNECTED))
+	if (rdma_disconnect(f->client) || cm_step_take(f, RDMA_CM_EVENT_DISCONNECTED))
 		return -1;
-	if (answers && rdma_disconnect(w->server))
+	if (answers && rdma_disconnect(f->server))
 		return -1;
-	return cm_step_take(w, RDMA_CM_EVENT_DISCONNECTED);
+	return cm_step_take(f, RDMA_CM_EVENT_DISCONNECTED);
 }
 
 /* --- the other side, within our call --- */
@@ -161,10 +161,10 @@ int cm_step_hang_up(struct cm_world *w)
 static struct {
 	const struct evr_sys *under;
 	struct evr_sys table;
-	struct cm_world *world;
+	struct cm_fixture *fixture;
 	enum evr_ucma_op op; /* right after this command, once */
 	struct rdma_cm_id **id;
-	int (*act)(struct cm_world *w);
+	int (*act)(struct cm_fixture *f);
 } peer;
 
 bool cm_step_drop_id(struct rdma_cm_id **id)
@@ -182,13 +182,13 @@ bool cm_step_drop_id(struct rdma_cm_id **id)
 /* When it fails it goes, and whoever waits for it is told; a request may not have come at all. */
 static void let_peer_act(void)
 {
-	struct cm_world *w = peer.world;
+	struct cm_fixture *f = peer.fixture;
 
-	peer.world = NULL;
-	if (!peer.act(w))
+	peer.fixture = NULL;
+	if (!peer.act(f))
 		return;
-	w->peer_error = errno == EAGAIN ? 0 : errno;
-	cm_step_drop_id(*peer.id ? peer.id : &w->listener);
+	f->peer_error = errno == EAGAIN ? 0 : errno;
+	cm_step_drop_id(*peer.id ? peer.id : &f->listener);
 }
 
 static ssize_t peer_write(int fd, const void *buf, size_t len)
@@ -196,19 +196,19 @@ static ssize_t peer_write(int fd, const void *buf, size_t len)
 	const struct evr_ucma_hdr *hdr = buf;
 	ssize_t ret = peer.under->write(fd, buf, len);
 
-	if (ret >= 0 && peer.world && hdr->op == peer.op)
+	if (ret >= 0 && peer.fixture && hdr->op == peer.op)
 		let_peer_act();
 	return ret;
 }
 
-void cm_step_when(enum evr_ucma_op op, struct cm_world *w, struct rdma_cm_id **id,
-	int (*act)(struct cm_world *w))
+void cm_step_when(enum evr_ucma_op op, struct cm_fixture *f, struct rdma_cm_id **id,
+	int (*act)(struct cm_fixture *f))
 {
 	peer.under = evr_sys;
 	peer.table = *evr_sys;
 	peer.table.write = peer_write;
 	peer.op = op;
-	peer.world = w;
+	peer.fixture = f;
 	peer.id = id;
 	peer.act = act;
 	evr_sys = &peer.table;

@@ -14,32 +14,32 @@ struct sockaddr *cm_step_at_gid(const char *gid);
 /* A channel that does not block. */
 int cm_step_open_channel(struct rdma_event_channel **channel);
 /*
- * The event that has to come, acknowledged; of another one errno says why it came, or w->refused
- * that the other side did not want us. A request brings w->server.
+ * The event that has to come, acknowledged; of another one errno says why it came, or f->refused
+ * that the other side did not want us. A request brings f->server.
  */
 int cm_step_take_from(
-	struct cm_world *w, struct rdma_event_channel *channel, enum rdma_cm_event_type type);
-int cm_step_take(struct cm_world *w, enum rdma_cm_event_type type);
+	struct cm_fixture *f, struct rdma_event_channel *channel, enum rdma_cm_event_type type);
+int cm_step_take(struct cm_fixture *f, enum rdma_cm_event_type type);
 
 struct ibv_qp_init_attr cm_step_qp_attr(enum ibv_qp_type type);
 int cm_step_make_qp(struct rdma_cm_id *id);
 
-/* w->listener on a channel, or none; w->client up to its route; both of it on w->channel. */
+/* f->listener on a channel, or none; f->client up to its route; both of it on f->channel. */
 int cm_step_start_listening(
-	struct cm_world *w, struct rdma_event_channel *channel, enum rdma_port_space ps);
-int cm_step_resolve(struct cm_world *w, struct sockaddr *dst);
-int cm_step_listen_and_resolve(struct cm_world *w, enum rdma_port_space ps, const char *ip);
-/* The request up to w->server; its answer; and the end, from w->client's side. */
-int cm_step_ask(struct cm_world *w, struct rdma_conn_param *param);
-int cm_step_answer(struct cm_world *w);
-int cm_step_hang_up(struct cm_world *w);
+	struct cm_fixture *f, struct rdma_event_channel *channel, enum rdma_port_space ps);
+int cm_step_resolve(struct cm_fixture *f, struct sockaddr *dst);
+int cm_step_listen_and_resolve(struct cm_fixture *f, enum rdma_port_space ps, const char *ip);
+/* The request up to f->server; its answer; and the end, from f->client's side. */
+int cm_step_ask(struct cm_fixture *f, struct rdma_conn_param *param);
+int cm_step_answer(struct cm_fixture *f);
+int cm_step_hang_up(struct cm_fixture *f);
 
 /*
  * Right after the next such command the other side acts, within the call that waits for it. When
  * that fails, its id goes (the listener while there is none), so that whoever waits is told.
  */
-void cm_step_when(enum evr_ucma_op op, struct cm_world *w, struct rdma_cm_id **id,
-	int (*act)(struct cm_world *w));
+void cm_step_when(enum evr_ucma_op op, struct cm_fixture *f, struct rdma_cm_id **id,
+	int (*act)(struct cm_fixture *f));
 void cm_step_leave_peer_out(void);
 
 bool cm_step_drop_id(struct rdma_cm_id **id);

@@ -17,7 +17,7 @@ struct side {
 	uint8_t buf[LEN + 40];
 };
 
-struct world {
+struct fixture {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener;
 	struct side client;
@@ -33,16 +33,16 @@ static struct sockaddr_in addr_of(const char *ip)
 }
 
 /* The next event, which must be there, acked; 0 when it is the one, else -1. */
-static int next_is(struct world *w, enum rdma_cm_event_type type)
+static int next_is(struct fixture *f, enum rdma_cm_event_type type)
 {
 	struct rdma_cm_event *event;
 	int err;
 
-	if (rdma_get_cm_event(w->channel, &event))
+	if (rdma_get_cm_event(f->channel, &event))
 		return -1;
 	err = event->event == type && !event->status ? 0 : -1;
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
-		w->server.id = event->id;
+		f->server.id = event->id;
 	rdma_ack_cm_event(event);
 	return err;
 }
@@ -69,60 +69,60 @@ static void drop_side(struct side *side)
 		rdma_destroy_id(side->id);
 }
 
-static int open_world(struct world *w)
+static int open_fixture(struct fixture *f)
 {
-	memset(w, 0, sizeof(*w));
-	w->channel = rdma_create_event_channel();
-	if (!w->channel)
+	memset(f, 0, sizeof(*f));
+	f->channel = rdma_create_event_channel();
+	if (!f->channel)
 		return -1;
-	return fcntl(w->channel->fd, F_SETFL, O_NONBLOCK);
+	return fcntl(f->channel->fd, F_SETFL, O_NONBLOCK);
 }
 
-static void close_world(struct world *w)
+static void close_fixture(struct fixture *f)
 {
-	drop_side(&w->client);
-	drop_side(&w->server);
-	if (w->listener)
-		rdma_destroy_id(w->listener);
-	if (w->channel)
-		rdma_destroy_event_channel(w->channel);
+	drop_side(&f->client);
+	drop_side(&f->server);
+	if (f->listener)
+		rdma_destroy_id(f->listener);
+	if (f->channel)
+		rdma_destroy_event_channel(f->channel);
 }
 
-static int listen_on(struct world *w, const char *ip)
+static int listen_on(struct fixture *f, const char *ip)
 {
 	struct sockaddr_in in = addr_of(ip);
 
-	return rdma_create_id(w->channel, &w->listener, NULL, RDMA_PS_TCP) ||
-			       rdma_bind_addr(w->listener, (struct sockaddr *)&in) ||
-			       rdma_listen(w->listener, 8)
+	return rdma_create_id(f->channel, &f->listener, NULL, RDMA_PS_TCP) ||
+			       rdma_bind_addr(f->listener, (struct sockaddr *)&in) ||
+			       rdma_listen(f->listener, 8)
 		       ? -1
 		       : 0;
 }
 
-static int resolve(struct world *w, const char *ip)
+static int resolve(struct fixture *f, const char *ip)
 {
 	struct sockaddr_in in = addr_of(ip);
 
-	return rdma_create_id(w->channel, &w->client.id, NULL, RDMA_PS_TCP) ||
+	return rdma_create_id(f->channel, &f->client.id, NULL, RDMA_PS_TCP) ||
 			       rdma_resolve_addr(
-				       w->client.id, NULL, (struct sockaddr *)&in, 2000) ||
-			       next_is(w, RDMA_CM_EVENT_ADDR_RESOLVED) ||
-			       rdma_resolve_route(w->client.id, 2000) ||
-			       next_is(w, RDMA_CM_EVENT_ROUTE_RESOLVED)
+				       f->client.id, NULL, (struct sockaddr *)&in, 2000) ||
+			       next_is(f, RDMA_CM_EVENT_ADDR_RESOLVED) ||
+			       rdma_resolve_route(f->client.id, 2000) ||
+			       next_is(f, RDMA_CM_EVENT_ROUTE_RESOLVED)
 		       ? -1
 		       : 0;
 }
 
-static int connect_sides(struct world *w, const char *ip)
+static int connect_sides(struct fixture *f, const char *ip)
 {
 	struct rdma_conn_param param = { .retry_count = 7, .rnr_retry_count = 7 };
 
-	return open_world(w) || listen_on(w, ip) || resolve(w, ip) || make_qp(&w->client) ||
-			       rdma_connect(w->client.id, &param) ||
-			       next_is(w, RDMA_CM_EVENT_CONNECT_REQUEST) || make_qp(&w->server) ||
-			       rdma_accept(w->server.id, &param) ||
-			       next_is(w, RDMA_CM_EVENT_ESTABLISHED) ||
-			       next_is(w, RDMA_CM_EVENT_ESTABLISHED)
+	return open_fixture(f) || listen_on(f, ip) || resolve(f, ip) || make_qp(&f->client) ||
+			       rdma_connect(f->client.id, &param) ||
+			       next_is(f, RDMA_CM_EVENT_CONNECT_REQUEST) || make_qp(&f->server) ||
+			       rdma_accept(f->server.id, &param) ||
+			       next_is(f, RDMA_CM_EVENT_ESTABLISHED) ||
+			       next_is(f, RDMA_CM_EVENT_ESTABLISHED)
 		       ? -1
 		       : 0;
 }
@@ -148,82 +148,82 @@ static int post_send(struct side *side, struct ibv_ah *ah, uint32_t qkey)
 	return ibv_post_send(side->id->qp, &wr, &bad);
 }
 
-static int transfer(struct world *w)
+static int transfer(struct fixture *f)
 {
 	struct ibv_wc wc;
 
-	memset(w->client.buf, 0x77, LEN);
-	if (post_recv(&w->server, LEN) || post_send(&w->client, NULL, 0))
+	memset(f->client.buf, 0x77, LEN);
+	if (post_recv(&f->server, LEN) || post_send(&f->client, NULL, 0))
 		return -1;
-	if (ibv_poll_cq(w->server.id->recv_cq, 1, &wc) != 1 || wc.status || wc.byte_len != LEN)
+	if (ibv_poll_cq(f->server.id->recv_cq, 1, &wc) != 1 || wc.status || wc.byte_len != LEN)
 		return -1;
-	if (ibv_poll_cq(w->client.id->send_cq, 1, &wc) != 1 || wc.status)
+	if (ibv_poll_cq(f->client.id->send_cq, 1, &wc) != 1 || wc.status)
 		return -1;
-	return memcmp(w->client.buf, w->server.buf, LEN) ? -1 : 0;
+	return memcmp(f->client.buf, f->server.buf, LEN) ? -1 : 0;
 }
 
-static int disconnect(struct world *w)
+static int disconnect(struct fixture *f)
 {
-	return rdma_disconnect(w->client.id) || next_is(w, RDMA_CM_EVENT_DISCONNECTED) ||
-			       rdma_disconnect(w->server.id) ||
-			       next_is(w, RDMA_CM_EVENT_DISCONNECTED)
+	return rdma_disconnect(f->client.id) || next_is(f, RDMA_CM_EVENT_DISCONNECTED) ||
+			       rdma_disconnect(f->server.id) ||
+			       next_is(f, RDMA_CM_EVENT_DISCONNECTED)
 		       ? -1
 		       : 0;
 }
 
-static int whole_connection(struct world *w)
+static int whole_connection(struct fixture *f)
 {
-	return connect_sides(w, FAKE_ROCE_IP) || transfer(w) || disconnect(w);
+	return connect_sides(f, FAKE_ROCE_IP) || transfer(f) || disconnect(f);
 }
 
 START_TEST(a_connection_passes_data_and_ends)
 {
-	struct world w;
+	struct fixture f;
 
-	ck_assert_int_eq(whole_connection(&w), 0);
-	close_world(&w);
+	ck_assert_int_eq(whole_connection(&f), 0);
+	close_fixture(&f);
 }
 END_TEST
 
 START_TEST(the_same_on_iwarp)
 {
-	struct world w;
+	struct fixture f;
 
 	fake_device_add(FAKE_IWARP);
-	ck_assert_int_eq(connect_sides(&w, FAKE_IWARP_IP), 0);
-	ck_assert_int_eq(transfer(&w), 0);
-	ck_assert_int_eq(rdma_disconnect(w.client.id), 0);
-	ck_assert_int_eq(next_is(&w, RDMA_CM_EVENT_DISCONNECTED), 0);
-	ck_assert_int_eq(next_is(&w, RDMA_CM_EVENT_DISCONNECTED), 0);
-	close_world(&w);
+	ck_assert_int_eq(connect_sides(&f, FAKE_IWARP_IP), 0);
+	ck_assert_int_eq(transfer(&f), 0);
+	ck_assert_int_eq(rdma_disconnect(f.client.id), 0);
+	ck_assert_int_eq(next_is(&f, RDMA_CM_EVENT_DISCONNECTED), 0);
+	ck_assert_int_eq(next_is(&f, RDMA_CM_EVENT_DISCONNECTED), 0);
+	close_fixture(&f);
 }
 END_TEST
 
 START_TEST(the_same_on_infiniband)
 {
-	struct world w;
+	struct fixture f;
 
 	fake_device_add(FAKE_IB);
-	ck_assert_int_eq(connect_sides(&w, FAKE_IB_IP), 0);
-	ck_assert_int_eq(transfer(&w), 0);
-	ck_assert_int_eq(disconnect(&w), 0);
-	close_world(&w);
+	ck_assert_int_eq(connect_sides(&f, FAKE_IB_IP), 0);
+	ck_assert_int_eq(transfer(&f), 0);
+	ck_assert_int_eq(disconnect(&f), 0);
+	close_fixture(&f);
 }
 END_TEST
 
 /* One run with the n-th call failing; false when there was no n-th call any more. */
 static bool survives(unsigned n)
 {
-	struct world w;
+	struct fixture f;
 	const char *failed;
 	int err;
 
 	fake_fail_nth(FAKE_ANY, n, ENOMEM);
-	err = whole_connection(&w);
+	err = whole_connection(&f);
 	failed = fake_failed();
 	fake_fail_nth(FAKE_ANY, 0, 0);
 	ck_assert_msg(!err || failed, "call %u: failed without a reason", n);
-	close_world(&w);
+	close_fixture(&f);
 	ck_assert_msg(!fake_expect_clean(), "call %u, %s: %s", n, failed, fake_expect_clean());
 	return failed != NULL;
 }
@@ -239,7 +239,7 @@ START_TEST(whatever_call_fails_nothing_is_left_behind)
 }
 END_TEST
 
-static int join_side(struct world *w, struct side *side, const struct sockaddr_in *group,
+static int join_side(struct fixture *f, struct side *side, const struct sockaddr_in *group,
 	struct ibv_ah **ah, uint32_t *qkey)
 {
 	struct sockaddr_in own = addr_of(FAKE_ROCE_IP);
@@ -247,10 +247,10 @@ static int join_side(struct world *w, struct side *side, const struct sockaddr_i
 	int err;
 
 	own.sin_port = 0;
-	if (rdma_create_id(w->channel, &side->id, NULL, RDMA_PS_UDP) ||
+	if (rdma_create_id(f->channel, &side->id, NULL, RDMA_PS_UDP) ||
 		rdma_bind_addr(side->id, (struct sockaddr *)&own) || make_qp(side) ||
 		rdma_join_multicast(side->id, (struct sockaddr *)group, side) ||
-		rdma_get_cm_event(w->channel, &event))
+		rdma_get_cm_event(f->channel, &event))
 		return -1;
 	err = event->event == RDMA_CM_EVENT_MULTICAST_JOIN && event->param.ud.private_data == side
 		      ? 0
@@ -265,42 +265,42 @@ START_TEST(a_group_passes_datagrams)
 {
 	struct sockaddr_in group = addr_of("239.1.2.3");
 	struct ibv_ah *to, *from;
-	struct world w;
+	struct fixture f;
 	struct ibv_wc wc;
 	uint32_t qkey;
 
-	ck_assert_int_eq(open_world(&w), 0);
-	ck_assert_int_eq(join_side(&w, &w.server, &group, &from, &qkey), 0);
-	ck_assert_int_eq(join_side(&w, &w.client, &group, &to, &qkey), 0);
-	ck_assert_int_eq(post_recv(&w.server, LEN + 40), 0);
-	memset(w.client.buf, 0x31, LEN);
-	ck_assert_int_eq(post_send(&w.client, to, qkey), 0);
-	ck_assert_int_eq(ibv_poll_cq(w.server.id->recv_cq, 1, &wc), 1);
+	ck_assert_int_eq(open_fixture(&f), 0);
+	ck_assert_int_eq(join_side(&f, &f.server, &group, &from, &qkey), 0);
+	ck_assert_int_eq(join_side(&f, &f.client, &group, &to, &qkey), 0);
+	ck_assert_int_eq(post_recv(&f.server, LEN + 40), 0);
+	memset(f.client.buf, 0x31, LEN);
+	ck_assert_int_eq(post_send(&f.client, to, qkey), 0);
+	ck_assert_int_eq(ibv_poll_cq(f.server.id->recv_cq, 1, &wc), 1);
 	ck_assert_uint_eq(wc.byte_len, LEN + 40);
-	ck_assert_mem_eq(w.server.buf + 40, w.client.buf, LEN);
-	ck_assert_int_eq(rdma_leave_multicast(w.client.id, (struct sockaddr *)&group), 0);
-	ck_assert_int_eq(rdma_leave_multicast(w.server.id, (struct sockaddr *)&group), 0);
+	ck_assert_mem_eq(f.server.buf + 40, f.client.buf, LEN);
+	ck_assert_int_eq(rdma_leave_multicast(f.client.id, (struct sockaddr *)&group), 0);
+	ck_assert_int_eq(rdma_leave_multicast(f.server.id, (struct sockaddr *)&group), 0);
 	ck_assert_int_eq(ibv_destroy_ah(to), 0);
 	ck_assert_int_eq(ibv_destroy_ah(from), 0);
-	close_world(&w);
+	close_fixture(&f);
 }
 END_TEST
 
 START_TEST(a_removed_device_can_leave_and_come_back)
 {
-	struct world w;
+	struct fixture f;
 
-	ck_assert_int_eq(connect_sides(&w, FAKE_ROCE_IP), 0);
+	ck_assert_int_eq(connect_sides(&f, FAKE_ROCE_IP), 0);
 	fake_device_remove(FAKE_ROCE);
-	ck_assert_int_eq(next_is(&w, RDMA_CM_EVENT_DEVICE_REMOVAL), 0);
-	ck_assert_int_eq(next_is(&w, RDMA_CM_EVENT_DEVICE_REMOVAL), 0);
-	ck_assert_int_eq(next_is(&w, RDMA_CM_EVENT_DEVICE_REMOVAL), 0);
+	ck_assert_int_eq(next_is(&f, RDMA_CM_EVENT_DEVICE_REMOVAL), 0);
+	ck_assert_int_eq(next_is(&f, RDMA_CM_EVENT_DEVICE_REMOVAL), 0);
+	ck_assert_int_eq(next_is(&f, RDMA_CM_EVENT_DEVICE_REMOVAL), 0);
 	ck_assert(!fake_device_gone(FAKE_ROCE));
-	close_world(&w);
+	close_fixture(&f);
 	ck_assert(fake_device_gone(FAKE_ROCE));
 	fake_device_add(FAKE_ROCE);
-	ck_assert_int_eq(whole_connection(&w), 0);
-	close_world(&w);
+	ck_assert_int_eq(whole_connection(&f), 0);
+	close_fixture(&f);
 }
 END_TEST
 

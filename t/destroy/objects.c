@@ -1,5 +1,5 @@
 /* Bases, listeners, connections and buffers, and what they are told. */
-#include "destroy/stage.h"
+#include "destroy/fixture.h"
 
 #include <arpa/inet.h>
 #include <check.h>
@@ -20,51 +20,51 @@ struct sockaddr *address(const char *ip, uint16_t port)
 static void on_device(struct evrdma_base *base, enum evrdma_device_event event, const char *device,
 	int port_num, void *arg)
 {
-	moment(arg, ROW_BASE_DEVICE);
+	point(arg, ROW_BASE_DEVICE);
 }
 
 /* All work of a turn is done in it, so that what happens does not depend on the machine. */
-struct actor *make_base(struct stage *stage)
+struct object *make_base(struct fixture *fixture)
 {
 	struct evrdma_base_options options;
-	struct actor *base;
+	struct object *base;
 
 	evrdma_base_options_init(&options);
 	options.turn_budget_us = 1000000;
-	if (stage->channel)
-		base = actor_new(stage, BASE, NULL,
-			evrdma_base_new_with_channel(stage->loop, stage->channel, &options));
+	if (fixture->channel)
+		base = object_new(fixture, BASE, NULL,
+			evrdma_base_new_with_channel(fixture->loop, fixture->channel, &options));
 	else
-		base = actor_new(stage, BASE, NULL, evrdma_base_new(stage->loop, &options));
+		base = object_new(fixture, BASE, NULL, evrdma_base_new(fixture->loop, &options));
 	if (!base)
 		return NULL;
-	stage->bases++;
+	fixture->bases++;
 	evrdma_base_set_device_cb(base->it, on_device, base);
 	return base;
 }
 
-struct actor *make_pool(struct actor *base)
+struct object *make_pool(struct object *base)
 {
 	if (!base || !base->it)
 		return NULL;
-	return actor_new(base->stage, POOL, base, evrdma_pool_new(base->it, BUF_SIZE, 0));
+	return object_new(base->fixture, POOL, base, evrdma_pool_new(base->it, BUF_SIZE, 0));
 }
 
 static void on_starved(struct evrdma_pool *pool, int err, void *arg)
 {
-	moment(arg, ROW_POOL_STARVED);
+	point(arg, ROW_POOL_STARVED);
 }
 
-struct actor *make_small_pool(struct actor *base)
+struct object *make_small_pool(struct object *base)
 {
 	struct evrdma_pool_options options;
-	struct actor *pool;
+	struct object *pool;
 
 	if (!base || !base->it)
 		return NULL;
 	evrdma_pool_options_init(&options);
 	options.slab_bytes = SMALL_SLAB;
-	pool = actor_new(base->stage, POOL, base,
+	pool = object_new(base->fixture, POOL, base,
 		evrdma_pool_new_with_options(base->it, SMALL_SLAB, &options));
 	if (pool)
 		evrdma_pool_set_starved_cb(pool->it, on_starved, pool);
@@ -73,35 +73,35 @@ struct actor *make_small_pool(struct actor *base)
 
 static void on_limit(struct evrdma_srq *srq, void *arg)
 {
-	moment(arg, ROW_SRQ_LIMIT);
+	point(arg, ROW_SRQ_LIMIT);
 }
 
-struct actor *make_srq(struct actor *base, struct actor *pool)
+struct object *make_srq(struct object *base, struct object *pool)
 {
-	struct actor *srq;
+	struct object *srq;
 
 	if (!base || !base->it || !pool || !pool->it)
 		return NULL;
-	srq = actor_new(base->stage, SRQ, base, evrdma_srq_new(base->it, pool->it, 8));
+	srq = object_new(base->fixture, SRQ, base, evrdma_srq_new(base->it, pool->it, 8));
 	if (srq)
 		evrdma_srq_set_limit(srq->it, 1, on_limit, srq);
 	return srq;
 }
 
-struct actor *make_domain(struct actor *base)
+struct object *make_domain(struct object *base)
 {
 	if (!base || !base->it)
 		return NULL;
-	return actor_new(base->stage, DOMAIN, base, evrdma_domain_new(base->it));
+	return object_new(base->fixture, DOMAIN, base, evrdma_domain_new(base->it));
 }
 
-struct actor *make_buf(struct actor *pool)
+struct object *make_buf(struct object *pool)
 {
 	struct evrdma_buf *buf = pool && pool->it ? evrdma_pool_get(pool->it) : NULL;
 
 	if (buf)
 		memset(evrdma_buf_data(buf), 0x5a, BUF_SIZE);
-	return buf ? actor_new(pool->stage, BUF, pool->base, buf) : NULL;
+	return buf ? object_new(pool->fixture, BUF, pool->base, buf) : NULL;
 }
 
 static void on_cleanup(void *data, size_t size, void *arg)
@@ -109,15 +109,15 @@ static void on_cleanup(void *data, size_t size, void *arg)
 	op_told(arg, false);
 }
 
-struct actor *make_reference(struct stage *stage)
+struct object *make_reference(struct fixture *fixture)
 {
 	const unsigned all = EVRDMA_BUF_OPT_REMOTE_READ | EVRDMA_BUF_OPT_REMOTE_WRITE |
 			     EVRDMA_BUF_OPT_REMOTE_ATOMIC;
-	struct actor *buf = actor_new(stage, BUF, stage->base, stage);
+	struct object *buf = object_new(fixture, BUF, fixture->base, fixture);
 	struct op *op = op_new(buf, ROW_BUF_CLEANUP, ROW_BUF_CLEANUP);
 
-	buf->it =
-		evrdma_buf_new_reference(stage->memory, sizeof(stage->memory), all, on_cleanup, op);
+	buf->it = evrdma_buf_new_reference(
+		fixture->memory, sizeof(fixture->memory), all, on_cleanup, op);
 	ck_assert_ptr_nonnull(buf->it);
 	op_begun(op, 0);
 	return buf;
@@ -128,40 +128,40 @@ struct actor *make_reference(struct stage *stage)
 static void on_conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
 	const struct evrdma_error *error, void *arg)
 {
-	struct actor *actor = arg;
+	struct object *object = arg;
 
 	switch (event) {
 	case EVRDMA_CONN_CONNECTED:
-		moment(actor, ROW_CONN_CONNECTED);
+		point(object, ROW_CONN_CONNECTED);
 		break;
 	case EVRDMA_CONN_DISCONNECTED:
-		actor->ended++;
-		moment(actor, ROW_CONN_DISCONNECTED);
+		object->ended++;
+		point(object, ROW_CONN_DISCONNECTED);
 		break;
 	case EVRDMA_CONN_ERROR:
-		actor->ended++;
-		moment(actor, ROW_CONN_ERROR);
+		object->ended++;
+		point(object, ROW_CONN_ERROR);
 		break;
 	case EVRDMA_CONN_WRITABLE:
-		moment(actor, ROW_CONN_WRITABLE);
+		point(object, ROW_CONN_WRITABLE);
 		break;
 	case EVRDMA_CONN_CLOSED:
-		last_moment(actor, ROW_CONN_CLOSED);
+		last_point(object, ROW_CONN_CLOSED);
 		break;
 	case EVRDMA_CONN_ADDR_CHANGED:
 		break;
 	}
 }
 
-static struct op *receive_of(struct actor *actor, const void *buf)
+static struct op *receive_of(struct object *object, const void *buf)
 {
-	struct stage *stage = actor->stage;
+	struct fixture *fixture = object->fixture;
 	unsigned i;
 
-	for (i = 0; i < stage->num_ops; i++) {
-		struct op *op = &stage->ops[i];
+	for (i = 0; i < fixture->num_ops; i++) {
+		struct op *op = &fixture->ops[i];
 
-		if (op->actor == actor && op->buf == buf && op->taken && !op->told)
+		if (op->object == object && op->buf == buf && op->taken && !op->told)
 			return op;
 	}
 	ck_abort_msg("%s: received into a buffer that is not there", running);
@@ -170,30 +170,30 @@ static struct op *receive_of(struct actor *actor, const void *buf)
 
 static void on_conn_recv(struct evrdma_conn *conn, const struct evrdma_recv *recv, void *arg)
 {
-	struct actor *actor = arg;
+	struct object *object = arg;
 
-	if (actor->user_receives)
-		op_told(receive_of(actor, recv->buf), recv->err != 0);
+	if (object->user_receives)
+		op_told(receive_of(object, recv->buf), recv->err != 0);
 	else
-		moment(actor, recv->err ? ROW_CONN_RECV_FAILED : ROW_CONN_RECV);
-	if (actor->stage->keeps && !actor->stage->kept && !recv->err)
-		actor->stage->kept = evrdma_buf_ref(recv->buf);
+		point(object, recv->err ? ROW_CONN_RECV_FAILED : ROW_CONN_RECV);
+	if (object->fixture->keeps && !object->fixture->kept && !recv->err)
+		object->fixture->kept = evrdma_buf_ref(recv->buf);
 }
 
-struct actor *make_conn(struct actor *base, const struct evrdma_conn_options *options)
+struct object *make_conn(struct object *base, const struct evrdma_conn_options *options)
 {
-	struct actor *conn;
+	struct object *conn;
 
 	if (!base || !base->it)
 		return NULL;
-	conn = actor_new(base->stage, CONN, base, evrdma_conn_new(base->it, options));
+	conn = object_new(base->fixture, CONN, base, evrdma_conn_new(base->it, options));
 	if (conn)
 		evrdma_conn_setcb(conn->it, on_conn_recv, on_conn_event, conn);
 	return conn;
 }
 
 /* To nobody when there is no listener. */
-void conn_connect(struct actor *conn, const struct actor *listener, enum fake_kind kind)
+void conn_connect(struct object *conn, const struct object *listener, enum fake_kind kind)
 {
 	uint16_t port = 9;
 
@@ -201,8 +201,8 @@ void conn_connect(struct actor *conn, const struct actor *listener, enum fake_ki
 		return;
 	if (listener)
 		port = evrdma_listener_get_port(listener->it);
-	op_begun(&(struct op){ .actor = conn },
-		evrdma_conn_connect(conn->it, NULL, address(stage_ip(kind), port)));
+	op_begun(&(struct op){ .object = conn },
+		evrdma_conn_connect(conn->it, NULL, address(fixture_ip(kind), port)));
 }
 
 static void on_conn_sent(struct evrdma_conn *conn, struct evrdma_buf *buf,
@@ -211,17 +211,17 @@ static void on_conn_sent(struct evrdma_conn *conn, struct evrdma_buf *buf,
 	op_told(arg, error != NULL);
 }
 
-int conn_send_buf(struct actor *conn, struct actor *buf, struct op *op)
+int conn_send_buf(struct object *conn, struct object *buf, struct op *op)
 {
 	return evrdma_conn_send(conn->it, buf->it, MESSAGE, on_conn_sent, op);
 }
 
 /* The library's references are the only ones left when it returns. */
-void conn_send(struct actor *conn, unsigned n)
+void conn_send(struct object *conn, unsigned n)
 {
-	while (n-- && conn && conn->it && conn->stage->pool->it) {
+	while (n-- && conn && conn->it && conn->fixture->pool->it) {
 		struct op *op = op_new(conn, ROW_CONN_SENT, ROW_CONN_SEND_FAILED);
-		struct evrdma_buf *buf = evrdma_pool_get(conn->stage->pool->it);
+		struct evrdma_buf *buf = evrdma_pool_get(conn->fixture->pool->it);
 
 		ck_assert_ptr_nonnull(buf);
 		memset(evrdma_buf_data(buf), 0x5a, MESSAGE);
@@ -230,11 +230,11 @@ void conn_send(struct actor *conn, unsigned n)
 	}
 }
 
-void conn_receive(struct actor *conn, unsigned n)
+void conn_receive(struct object *conn, unsigned n)
 {
-	while (n-- && conn && conn->it && conn->stage->pool->it) {
+	while (n-- && conn && conn->it && conn->fixture->pool->it) {
 		struct op *op = op_new(conn, ROW_CONN_RECV, ROW_CONN_RECV_FAILED);
-		struct evrdma_buf *buf = evrdma_pool_get(conn->stage->pool->it);
+		struct evrdma_buf *buf = evrdma_pool_get(conn->fixture->pool->it);
 
 		ck_assert_ptr_nonnull(buf);
 		conn->user_receives = true;
@@ -249,7 +249,7 @@ static void on_worked(struct evrdma_conn *conn, const struct evrdma_error *error
 	op_told(arg, error != NULL);
 }
 
-void conn_write(struct actor *conn, const struct evrdma_remote *remote)
+void conn_write(struct object *conn, const struct evrdma_remote *remote)
 {
 	struct evrdma_seg seg = { .len = MESSAGE };
 	struct evrdma_work work = {
@@ -257,10 +257,10 @@ void conn_write(struct actor *conn, const struct evrdma_remote *remote)
 	};
 	struct op *op;
 
-	if (!conn || !conn->it || !conn->stage->pool->it)
+	if (!conn || !conn->it || !conn->fixture->pool->it)
 		return;
 	op = op_new(conn, ROW_CONN_WORKED, ROW_CONN_WORK_FAILED);
-	seg.buf = evrdma_pool_get(conn->stage->pool->it);
+	seg.buf = evrdma_pool_get(conn->fixture->pool->it);
 	ck_assert_ptr_nonnull(seg.buf);
 	memset(evrdma_buf_data(seg.buf), 0x5a, MESSAGE);
 	op_begun(op, evrdma_conn_submit(conn->it, &work, on_worked, op));
@@ -270,16 +270,16 @@ void conn_write(struct actor *conn, const struct evrdma_remote *remote)
 /* --- listeners ------------------------------------------------------------------------------ */
 
 /* 0 is for the library to have taken the request. */
-static void given_away(struct actor *request, int ret)
+static void given_away(struct object *request, int ret)
 {
-	ck_assert_msg(!ret || request->stage->acted, "%s: %d", running, ret);
+	ck_assert_msg(!ret || request->fixture->acted, "%s: %d", running, ret);
 	if (!ret)
 		request->it = NULL;
 }
 
-static void accept_request(struct actor *listener, struct actor *request)
+static void accept_request(struct object *listener, struct object *request)
 {
-	struct actor *conn = make_conn(request->base, listener->options);
+	struct object *conn = make_conn(request->base, listener->options);
 
 	listener->accepted = conn;
 	if (conn && conn->it && request->it)
@@ -288,19 +288,19 @@ static void accept_request(struct actor *listener, struct actor *request)
 
 static void on_moved(struct evrdma_request *it, void *arg)
 {
-	struct actor *listener = arg, *old = listener->request;
-	struct actor *request = actor_new(old->stage, REQUEST, old->stage->second, it);
+	struct object *listener = arg, *old = listener->request;
+	struct object *request = object_new(old->fixture, REQUEST, old->fixture->second, it);
 
 	request->bystander = listener->bystander;
 	listener->request = request;
-	moment(request, ROW_REQUEST_MOVED);
+	point(request, ROW_REQUEST_MOVED);
 	if (request->it)
 		accept_request(listener, request);
 }
 
-static void answer(struct actor *listener, struct actor *request)
+static void answer(struct object *listener, struct object *request)
 {
-	struct actor *second = request->stage->second;
+	struct object *second = request->fixture->second;
 
 	switch (listener->answer) {
 	case ACCEPT:
@@ -312,7 +312,7 @@ static void answer(struct actor *listener, struct actor *request)
 				evrdma_request_move(request->it, second->it, on_moved, listener));
 		break;
 	case REJECT:
-		end_actor(request);
+		end_object(request);
 		break;
 	case SERVE:
 		if (listener->endpoint && listener->endpoint->it)
@@ -326,58 +326,58 @@ static void answer(struct actor *listener, struct actor *request)
 
 static void on_request(struct evrdma_listener *it, struct evrdma_request *request, void *arg)
 {
-	struct actor *listener = arg;
-	struct stage *stage = listener->stage;
-	bool bystanders = stage->bystanders;
+	struct object *listener = arg;
+	struct fixture *fixture = listener->fixture;
+	bool bystanders = fixture->bystanders;
 
-	stage->bystanders = listener->bystander;
-	listener->request = actor_new(stage, REQUEST, listener->base, request);
-	moment(listener, ROW_LISTENER_REQUEST);
+	fixture->bystanders = listener->bystander;
+	listener->request = object_new(fixture, REQUEST, listener->base, request);
+	point(listener, ROW_LISTENER_REQUEST);
 	if (listener->request->it)
 		answer(listener, listener->request);
-	stage->bystanders = bystanders;
+	fixture->bystanders = bystanders;
 }
 
 static void on_listener_event(struct evrdma_listener *it, enum evrdma_listener_event event,
 	const struct evrdma_error *error, void *arg)
 {
-	struct actor *listener = arg;
+	struct object *listener = arg;
 
 	if (event == EVRDMA_LISTENER_CLOSED) {
-		last_moment(listener, ROW_LISTENER_CLOSED);
+		last_point(listener, ROW_LISTENER_CLOSED);
 		return;
 	}
 	listener->ended++;
-	moment(listener, ROW_LISTENER_ERROR);
+	point(listener, ROW_LISTENER_ERROR);
 }
 
-struct actor *make_listener(struct actor *base, enum fake_kind kind, int port_space)
+struct object *make_listener(struct object *base, enum fake_kind kind, int port_space)
 {
 	struct evrdma_listener_options options;
-	struct actor *actor;
+	struct object *object;
 
 	if (!base || !base->it)
 		return NULL;
 	evrdma_listener_options_init(&options);
 	options.port_space = port_space;
-	options.relisten_ms = base->stage->relisten_ms;
-	/* Requests come from the loop, when the actor is there. */
-	actor = &base->stage->actors[base->stage->num_actors];
-	actor = actor_new(base->stage, LISTENER, base,
+	options.relisten_ms = base->fixture->relisten_ms;
+	/* Requests come from the loop, when the object is there. */
+	object = &base->fixture->objects[base->fixture->num_objects];
+	object = object_new(base->fixture, LISTENER, base,
 		evrdma_listener_new(
-			base->it, address(stage_ip(kind), 0), &options, on_request, actor));
-	if (!actor)
+			base->it, address(fixture_ip(kind), 0), &options, on_request, object));
+	if (!object)
 		return NULL;
-	evrdma_listener_set_event_cb(actor->it, on_listener_event);
-	actor->options = &base->stage->options;
-	return actor;
+	evrdma_listener_set_event_cb(object->it, on_listener_event);
+	object->options = &base->fixture->options;
+	return object;
 }
 
-void make_pair(struct stage *stage, enum fake_kind kind)
+void make_pair(struct fixture *fixture, enum fake_kind kind)
 {
-	stage->listener = make_listener(stage->base, kind, RDMA_PS_TCP);
-	stage->client = make_conn(stage->base, &stage->options);
-	conn_connect(stage->client, stage->listener, kind);
-	stage_settle(stage);
-	stage->server = stage->listener ? stage->listener->accepted : NULL;
+	fixture->listener = make_listener(fixture->base, kind, RDMA_PS_TCP);
+	fixture->client = make_conn(fixture->base, &fixture->options);
+	conn_connect(fixture->client, fixture->listener, kind);
+	fixture_settle(fixture);
+	fixture->server = fixture->listener ? fixture->listener->accepted : NULL;
 }

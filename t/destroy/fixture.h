@@ -1,8 +1,8 @@
 /*
- * The stage on which objects are closed: a loop, a base, and the actors, each an object of the
- * library with what happened to it. One stage per run; everything on it is gone at its end.
+ * What the tests that close objects run on: a loop, a base, and the objects of the
+ * library, each with what happened to it. One fixture per run; everything in it is gone at its end.
  *
- * Every callback is a moment. In one of them the run ends its victim, an actor, by its act; from
+ * Every callback is a point. At one of them the run ends its victim, an object, by its action; from
  * then on calls may fail, but each closed callback still comes once, and last, and each piece of
  * work that was taken is told once.
  */
@@ -21,13 +21,13 @@
 struct event_base;
 struct evdns_base;
 struct rdma_cm_event;
-struct actor;
-struct stage;
+struct object;
+struct fixture;
 
 enum {
-	MAX_ACTORS = 48,
+	MAX_OBJECTS = 48,
 	MAX_OPS = 128,
-	MAX_MOMENTS = 128,
+	MAX_POINTS = 128,
 	BUF_SIZE = 256,
 	SMALL_SLAB = 4096,
 	MESSAGE = 64,
@@ -86,28 +86,14 @@ struct row_info {
 extern const struct row_info row_infos[ROWS];
 
 /* Everything that the library can be asked to end. */
-enum object {
-	BASE,
-	LISTENER,
-	REQUEST,
-	ID,
-	CONN,
-	DGRAM,
-	MCAST,
-	PEER,
-	POOL,
-	SRQ,
-	DOMAIN,
-	BUF,
-	OBJECTS
-};
+enum type { BASE, LISTENER, REQUEST, ID, CONN, DGRAM, MCAST, PEER, POOL, SRQ, DOMAIN, BUF, TYPES };
 
-struct actor {
-	struct stage *stage;
-	enum object object;
-	struct actor *base;
+struct object {
+	struct fixture *fixture;
+	enum type type;
+	struct object *base;
 	void *it;	/* NULL once it is gone, or given away */
-	bool bystander; /* it is there to be ended: what it is told is no moment */
+	bool bystander; /* it is there to be ended: what it is told is no point */
 	bool user_receives;
 	bool leaving;		/* a base that is shut down */
 	bool ending;		/* its end was asked for: nothing new is to be told of it */
@@ -116,13 +102,13 @@ struct actor {
 	/* of a listener: what it does with requests, and what came of the last one */
 	enum { ACCEPT, KEEP, MOVE, REJECT, SERVE } answer;
 	struct evrdma_conn_options *options;
-	struct actor *accepted, *request;
-	struct actor *endpoint; /* SERVE: who answers */
+	struct object *accepted, *request;
+	struct object *endpoint; /* SERVE: who answers */
 };
 
 /* Work that was asked for, or a buffer to be cleaned up. */
 struct op {
-	struct actor *actor;
+	struct object *object;
 	enum row good, bad;
 	void *buf;
 	bool taken;
@@ -130,67 +116,67 @@ struct op {
 };
 
 /* Ends with NULL. */
-#define STEPS(name) void (*const name##_steps[])(struct stage * stage)
+#define STEPS(name) void (*const name##_steps[])(struct fixture * fixture)
 
-struct scene {
+struct scenario {
 	const char *name;
-	void (*const *steps)(struct stage *stage);
+	void (*const *steps)(struct fixture *fixture);
 	unsigned needs; /* enum fake_option, of the device */
 };
 
 /* What a bystander is while something else calls. */
 struct state {
-	enum object object;
+	enum type type;
 	const char *name;
-	void (*reach)(struct stage *stage);
+	void (*reach)(struct fixture *fixture);
 	bool not_on_iwarp; /* whose handshake has no third message */
 	unsigned needs;	   /* enum fake_option, of the device */
 };
 
-struct act {
+struct action {
 	const char *name;
-	void (*end)(struct actor *victim);
+	void (*end)(struct object *victim);
 	enum { OF_ALL, OF_THOSE_THAT_STAY, OF_THOSE_ON_A_BASE, OF_BASES } of;
 };
 
 struct plan {
-	const struct scene *scene;
+	const struct scenario *scenario;
 	const struct state *state; /* of the bystander that is the victim, or NULL */
-	const struct act *act;
-	unsigned moment; /* without a state: the n-th, from 0, and which actor */
-	unsigned actor;
+	const struct action *action;
+	unsigned point; /* without a state: the n-th, from 0, and which object */
+	unsigned object;
 	enum row row; /* with a state: the first of the row */
 };
 
-struct moment {
+struct point {
 	enum row row;
-	bool alive[MAX_ACTORS];
+	bool alive[MAX_OBJECTS];
 };
 
-struct stage {
+struct fixture {
 	const struct plan *plan;
 	enum fake_kind kind;
 	int relisten_ms; /* of listeners that are made */
 	struct event_base *loop;
-	struct actor *base;
+	struct object *base;
 	struct evrdma_conn_options options;
 	bool late, playing, acted, in_call, by_hand;
 	bool bystanders; /* what is made now are bystanders */
 	unsigned bases;
 	bool removed[FAKE_KINDS];
 
-	struct actor actors[MAX_ACTORS];
-	unsigned num_actors;
+	struct object objects[MAX_OBJECTS];
+	unsigned num_objects;
 	struct op ops[MAX_OPS];
 	unsigned num_ops;
-	struct moment moments[MAX_MOMENTS];
-	unsigned num_moments;
+	struct point points[MAX_POINTS];
+	unsigned num_points;
 	unsigned calls;
-	struct actor *victim; /* the bystander */
+	struct object *victim; /* the bystander */
 
-	/* what the steps of scenes and states share */
-	struct actor *pool, *listener, *client, *server, *second, *endpoint, *other_endpoint;
-	struct actor *group, *peer, *id, *buf, *srq, *domain;
+	/* what the steps of scenarios and states share */
+	struct object *pool, *listener, *client, *server, *second, *endpoint, *other_endpoint;
+	struct object *group, *peer, *id, *buf, *srq, *domain;
 	struct evrdma_remote remote;
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *stray;
@@ -202,82 +188,83 @@ struct stage {
 	char memory[4096];
 };
 
-extern const struct scene conn_scenes[], dgram_scenes[];
-extern const unsigned num_conn_scenes, num_dgram_scenes;
+extern const struct scenario conn_scenarios[], dgram_scenarios[];
+extern const unsigned num_conn_scenarios, num_dgram_scenarios;
 extern const struct state conn_states[], id_states[], more_states[];
 extern const unsigned num_conn_states, num_id_states, num_more_states;
-extern const struct act acts[];
+extern const struct action actions[];
 extern const unsigned num_acts;
 
-/* --- stage.c --- */
+/* --- fixture.c --- */
 
 extern char running[256]; /* what runs now, for whoever reports a crash */
 
-/* One run. With a plan whose act is NULL nobody is ended, and the moments are kept. */
-void stage_run(struct stage *stage, enum fake_kind kind, const struct plan *plan);
+/* One run. With a plan whose action is NULL nobody is ended, and the points are kept. */
+void fixture_run(struct fixture *fixture, enum fake_kind kind, const struct plan *plan);
 /* Runs the loop, and the work of all but bystanders, until nothing happens any more. */
-void stage_settle(struct stage *stage);
+void fixture_settle(struct fixture *fixture);
 /* From now on work is done by the loop of the run only, or not at all. */
-void stage_stop_work(struct stage *stage);
-void stage_go_on_working(struct stage *stage);
+void fixture_stop_work(struct fixture *fixture);
+void fixture_go_on_working(struct fixture *fixture);
 /* Each connect is answered at last, one way or the other: on iWARP its end waits for that. */
-void stage_answer(struct stage *stage);
-void stage_pull(struct stage *stage, enum fake_kind kind);
-const char *stage_ip(enum fake_kind kind);
+void fixture_answer(struct fixture *fixture);
+void fixture_pull(struct fixture *fixture, enum fake_kind kind);
+const char *fixture_ip(enum fake_kind kind);
 
-/* --- act.c --- */
+/* --- action.c --- */
 
-struct actor *actor_new(struct stage *stage, enum object object, struct actor *base, void *it);
-/* A callback came: may be where the act is done. */
-void moment(struct actor *actor, enum row row);
+struct object *object_new(struct fixture *fixture, enum type type, struct object *base, void *it);
+/* A callback came: may be where the action is done. */
+void point(struct object *object, enum row row);
 /* The last one. */
-void last_moment(struct actor *actor, enum row row);
+void last_point(struct object *object, enum row row);
 /* The end of an object, one reference, or a request. NULL, and one that is gone, is fine. */
-void end_actor(struct actor *actor);
-void shut_down(struct actor *base);
+void end_object(struct object *object);
+void shut_down(struct object *base);
 
-struct op *op_new(struct actor *actor, enum row good, enum row bad);
+struct op *op_new(struct object *object, enum row good, enum row bad);
 /* What the call gave that was to begin it: gives it back. */
 int op_begun(struct op *op, int ret);
 void op_told(struct op *op, bool failed);
 void on_base_closed(struct evrdma_base *base, void *arg);
 
-/* --- cast.c: makes actors; each call does nothing when what it needs is gone --- */
+/* --- objects.c: makes objects; each call does nothing when what it needs is gone --- */
 
 struct sockaddr *address(const char *ip, uint16_t port);
-struct actor *make_base(struct stage *stage);
-struct actor *make_pool(struct actor *base);
+struct object *make_base(struct fixture *fixture);
+struct object *make_pool(struct object *base);
 /* One with a slab for each buffer. */
-struct actor *make_small_pool(struct actor *base);
-struct actor *make_srq(struct actor *base, struct actor *pool);
-struct actor *make_domain(struct actor *base);
-struct actor *make_listener(struct actor *base, enum fake_kind kind, int port_space);
-struct actor *make_conn(struct actor *base, const struct evrdma_conn_options *options);
-void conn_connect(struct actor *conn, const struct actor *listener, enum fake_kind kind);
-void conn_send(struct actor *conn, unsigned n);
-int conn_send_buf(struct actor *conn, struct actor *buf, struct op *op);
-void conn_receive(struct actor *conn, unsigned n);
-void conn_write(struct actor *conn, const struct evrdma_remote *remote);
+struct object *make_small_pool(struct object *base);
+struct object *make_srq(struct object *base, struct object *pool);
+struct object *make_domain(struct object *base);
+struct object *make_listener(struct object *base, enum fake_kind kind, int port_space);
+struct object *make_conn(struct object *base, const struct evrdma_conn_options *options);
+void conn_connect(struct object *conn, const struct object *listener, enum fake_kind kind);
+void conn_send(struct object *conn, unsigned n);
+int conn_send_buf(struct object *conn, struct object *buf, struct op *op);
+void conn_receive(struct object *conn, unsigned n);
+void conn_write(struct object *conn, const struct evrdma_remote *remote);
 /* A pair on a listener of its own, both up. */
-void make_pair(struct stage *stage, enum fake_kind kind);
-struct actor *make_buf(struct actor *pool);
-struct actor *make_reference(struct stage *stage);
+void make_pair(struct fixture *fixture, enum fake_kind kind);
+struct object *make_buf(struct object *pool);
+struct object *make_reference(struct fixture *fixture);
 
-/* --- scenes.c --- */
+/* --- scenarios.c --- */
 
 /* A step: a callback at which what is under way is so. */
-void tick(struct stage *stage);
+void tick(struct fixture *fixture);
 
-/* --- cast_dgram.c --- */
+/* --- objects_dgram.c --- */
 
-struct actor *make_endpoint(struct actor *base, struct actor *pool);
-void endpoint_open(struct actor *endpoint, const char *src, const char *dst);
-struct actor *make_ready_endpoint(struct stage *stage, enum fake_kind kind);
-void endpoint_send(struct actor *endpoint, struct actor *group, struct actor *peer, unsigned n);
-struct actor *join(struct actor *endpoint);
-struct actor *find_peer(struct actor *endpoint, const struct actor *listener, enum fake_kind kind);
-struct actor *make_id(struct actor *base, int port_space);
-void id_resolve(struct actor *id, enum fake_kind kind);
+struct object *make_endpoint(struct object *base, struct object *pool);
+void endpoint_open(struct object *endpoint, const char *src, const char *dst);
+struct object *make_ready_endpoint(struct fixture *fixture, enum fake_kind kind);
+void endpoint_send(struct object *endpoint, struct object *group, struct object *peer, unsigned n);
+struct object *join(struct object *endpoint);
+struct object *find_peer(
+	struct object *endpoint, const struct object *listener, enum fake_kind kind);
+struct object *make_id(struct object *base, int port_space);
+void id_resolve(struct object *id, enum fake_kind kind);
 void on_id_done(struct evrdma_id *it, const struct evrdma_error *error,
 	const struct rdma_cm_event *event, void *arg);
 
