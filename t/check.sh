@@ -23,6 +23,7 @@ all) which=all stages=$all ;;
 *) which='' stages=$* ;;
 esac
 passed=0 failed=0 skipped=0 built=
+jobs=$(($(nproc) * 2)) # for tests, which wait as well as work
 unset MAKEFLAGS MFLAGS MAKELEVEL top_srcdir top_builddir
 
 say() { echo "check: $*"; }
@@ -92,7 +93,7 @@ make_check() {
 	before=$((passed + failed + skipped))
 	find "$work/$1" -name '*.trs' -exec rm -f {} +
 	# shellcheck disable=SC2086 # no wrapper is no word
-	step "$1: make ${2:-check}" in_tree "$1" ${3:-} make -j"$(nproc)" "${2:-check}" || :
+	step "$1: make ${2:-check}" in_tree "$1" ${3:-} make -j"$jobs" "${2:-check}" || :
 	count_trs "$1"
 	say "$1: $((passed + failed + skipped - before)) cells"
 }
@@ -139,7 +140,7 @@ stage() {
 	normal) build normal && make_check normal ;;
 	valgrind) build normal && make_check normal check-valgrind brief ;;
 	system) build system --with-system-librdmacm && make_check system ;;
-	dist) build normal && step "normal: make distcheck" in_tree normal brief make -j"$(nproc)" distcheck ;;
+	dist) build normal && step "normal: make check-dist" in_tree normal make -j"$jobs" check-dist ;;
 	guest-short) build normal && make_check_guest normal check-guest-short ;;
 	guest) build normal && make_check_guest normal ;;
 	guest-sanitizers) build sanitizers --enable-sanitizers && make_check_guest sanitizers check-guest-brief ;;

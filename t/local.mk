@@ -13,4 +13,13 @@ endif
 include t/bench/local.mk
 include t/guest/local.mk
 include t/interop/local.mk
-.PHONY: check-threads check-valgrind
+
+# A tarball that is whole: programs that run for long and read no file of the tree are built only.
+SLOW_TESTS = \
+	t/conform/fake_roce.t t/conform/fake_iwarp.t t/conform/sweep.t \
+	t/destroy/roce.t t/destroy/iwarp.t \
+	t/schedule/schedule.t t/schedule/fair.t t/schedule/stall.t \
+	t/schedule/planted.sh t/fake/profiles.sh
+check-dist:
+	$(MAKE) $(AM_MAKEFLAGS) distcheck TESTS='$(filter-out $(SLOW_TESTS),$(TESTS))'
+.PHONY: check-dist check-threads check-valgrind

@@ -145,13 +145,12 @@ void shut_down(struct object *base)
 	if (!base || !base->it)
 		return;
 	ret = evrdma_base_shutdown(base->it, SHUTDOWN_MS, on_base_closed, base);
-	ck_assert_msg(
-		ret == (base->ending || base->leaving ? -EALREADY : 0), "%s: %d", running, ret);
+	MUST(ret == (base->ending || base->leaving ? -EALREADY : 0), "%s: %d", running, ret);
 	base->leaving = true;
 	forget_with_base(base, false);
 }
 
-/* --- the acts ------------------------------------------------------------------------------- */
+/* --- the actions ---------------------------------------------------------------------------- */
 
 static void once(struct object *victim)
 {
@@ -204,7 +203,7 @@ const struct action actions[] = {
 	{ "shut down, then closed", shut_down_and_close, OF_BASES },
 };
 
-const unsigned num_acts = sizeof(actions) / sizeof(actions[0]);
+const unsigned num_actions = sizeof(actions) / sizeof(actions[0]);
 
 /* --- points --------------------------------------------------------------------------------- */
 
@@ -257,13 +256,12 @@ static bool is_news(enum row row)
 
 static void check_call(const struct object *object, enum row row)
 {
-	ck_assert_msg(!object->fixture->in_call || row == ROW_BUF_CLEANUP,
-		"%s: told of %s inside a call", running, row_infos[row].what);
-	ck_assert_msg(!object->closed, "%s: told of %s after it was closed", running,
-		row_infos[row].what);
-	ck_assert_msg(object->it || row == ROW_BUF_CLEANUP, "%s: told of %s when it was gone",
+	MUST(!object->fixture->in_call || row == ROW_BUF_CLEANUP, "%s: told of %s inside a call",
 		running, row_infos[row].what);
-	ck_assert_msg(!object->ending || !is_news(row), "%s: told of %s while it closes", running,
+	MUST(!object->closed, "%s: told of %s after it was closed", running, row_infos[row].what);
+	MUST(object->it || row == ROW_BUF_CLEANUP, "%s: told of %s when it was gone", running,
+		row_infos[row].what);
+	MUST(!object->ending || !is_news(row), "%s: told of %s while it closes", running,
 		row_infos[row].what);
 }
 
@@ -301,7 +299,7 @@ struct object *object_new(struct fixture *fixture, enum type type, struct object
 	struct object *object = &fixture->objects[fixture->num_objects];
 
 	/* Before the act nothing has a reason to fail. */
-	ck_assert_msg(it || fixture->acted, "%s: object %d, errno %d", running, type, errno);
+	MUST(it || fixture->acted, "%s: object %d, errno %d", running, type, errno);
 	if (!it)
 		return NULL;
 	ck_assert_uint_lt(fixture->num_objects, MAX_OBJECTS);
@@ -330,14 +328,14 @@ int op_begun(struct op *op, int ret)
 	struct fixture *fixture = op->object->fixture;
 
 	fixture->in_call = false;
-	ck_assert_msg(!ret || ret == -EAGAIN || fixture->acted, "%s: %d", running, ret);
+	MUST(!ret || ret == -EAGAIN || fixture->acted, "%s: %d", running, ret);
 	op->taken = !ret;
 	return ret;
 }
 
 void op_told(struct op *op, bool failed)
 {
-	ck_assert_msg(op->taken && !op->told, "%s: %s, told %u times", running,
+	MUST(op->taken && !op->told, "%s: %s, told %u times", running,
 		row_infos[failed ? op->bad : op->good].what, op->told + 1);
 	op->told++;
 	point(op->object, failed ? op->bad : op->good);

@@ -104,7 +104,7 @@ static void run_to_the_end(struct fixture *fixture)
 	while (fixture->bases && !fixture->late)
 		clock_turn(fixture->loop, !do_work(fixture));
 	event_free(timer);
-	ck_assert_msg(!fixture->late, "%s: the base does not close", running);
+	MUST(!fixture->late, "%s: the base does not close", running);
 }
 
 /* --- life ----------------------------------------------------------------------------------- */
@@ -155,7 +155,7 @@ static void reach_state(struct fixture *fixture)
 	fixture->bystanders = true;
 	fixture->plan->state->reach(fixture);
 	fixture->bystanders = false;
-	ck_assert_msg(fixture->victim && fixture->victim->it, "%s: nobody is there", running);
+	MUST(fixture->victim && fixture->victim->it, "%s: nobody is there", running);
 	/* What the scenario uses is its own. */
 	fixture->listener = fixture->client = fixture->server = fixture->endpoint = fixture->peer =
 		NULL;
@@ -218,8 +218,7 @@ static void put_things_back(struct fixture *fixture)
 	for (kind = 0; kind < FAKE_KINDS; kind++) {
 		if (!fixture->removed[kind])
 			continue;
-		ck_assert_msg(
-			fake_device_gone((enum fake_kind)kind), "%s: the device is held", running);
+		MUST(fake_device_gone((enum fake_kind)kind), "%s: the device is held", running);
 		fake_device_add((enum fake_kind)kind);
 	}
 	for (kind = 0; kind < FAKE_MESSAGES; kind++)
@@ -239,13 +238,12 @@ static void check_object(const struct object *object)
 	case REQUEST:
 		break;
 	default:
-		ck_assert_msg(object->closed == 1,
-			"%s: object %d was told %u times that it is closed", running, object->type,
-			object->closed);
+		MUST(object->closed == 1, "%s: object %d was told %u times that it is closed",
+			running, object->type, object->closed);
 	}
-	ck_assert_msg(object->ended <= 1, "%s: object %d ended %u times", running, object->type,
+	MUST(object->ended <= 1, "%s: object %d ended %u times", running, object->type,
 		object->ended);
-	ck_assert_msg(!object->it, "%s: object %d is still there", running, object->type);
+	MUST(!object->it, "%s: object %d is still there", running, object->type);
 }
 
 static void check(const struct fixture *fixture)
@@ -256,11 +254,10 @@ static void check(const struct fixture *fixture)
 	for (i = 0; i < fixture->num_objects; i++)
 		check_object(&fixture->objects[i]);
 	for (i = 0; i < fixture->num_ops; i++)
-		ck_assert_msg(fixture->ops[i].told == fixture->ops[i].taken,
-			"%s: %s: told %u times", running, row_infos[fixture->ops[i].good].what,
-			fixture->ops[i].told);
-	ck_assert_msg(!left, "%s: %s", running, left);
-	ck_assert_msg(fixture->acted || !fixture->plan->action, "%s: that never came", running);
+		MUST(fixture->ops[i].told == fixture->ops[i].taken, "%s: %s: told %u times",
+			running, row_infos[fixture->ops[i].good].what, fixture->ops[i].told);
+	MUST(!left, "%s: %s", running, left);
+	MUST(fixture->acted || !fixture->plan->action, "%s: that never came", running);
 }
 
 void fixture_run(struct fixture *fixture, enum fake_kind kind, const struct plan *plan)
@@ -275,13 +272,12 @@ void fixture_run(struct fixture *fixture, enum fake_kind kind, const struct plan
 	play(fixture);
 	leave(fixture);
 	/* With nothing left to wait for, the loop ends by itself. */
-	ck_assert_msg(event_base_loop(fixture->loop, EVLOOP_NONBLOCK) == 1,
+	MUST(event_base_loop(fixture->loop, EVLOOP_NONBLOCK) == 1,
 		"%s: something is left in the loop", running);
 	event_base_free(fixture->loop);
 	clock_stop();
 	put_things_back(fixture);
 	check(fixture);
 	open_devices();
-	ck_assert_msg(
-		count_fds() == fds, "%s: %u descriptors, %u before", running, count_fds(), fds);
+	MUST(count_fds() == fds, "%s: %u descriptors, %u before", running, count_fds(), fds);
 }

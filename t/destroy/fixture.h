@@ -193,9 +193,16 @@ extern const unsigned num_conn_scenarios, num_dgram_scenarios;
 extern const struct state conn_states[], id_states[], more_states[];
 extern const unsigned num_conn_states, num_id_states, num_more_states;
 extern const struct action actions[];
-extern const unsigned num_acts;
+extern const unsigned num_actions;
 
 /* --- fixture.c --- */
+
+/* Check's own assertions write to a file also when they hold, and there are millions here. */
+#define MUST(condition, ...)                                                                       \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			ck_abort_msg(__VA_ARGS__);                                                 \
+	} while (0)
 
 extern char running[256]; /* what runs now, for whoever reports a crash */
 

@@ -127,7 +127,7 @@ static void end_each(const struct fixture *seen, const struct plan *at)
 	unsigned i;
 
 	for (plan.object = 0; plan.object < MAX_OBJECTS; plan.object++)
-		for (i = 0; i < num_acts && seen->points[at->point].alive[plan.object]; i++) {
+		for (i = 0; i < num_actions && seen->points[at->point].alive[plan.object]; i++) {
 			enum type type = seen->objects[plan.object].type;
 
 			plan.action = &actions[i];
@@ -170,7 +170,7 @@ static const struct scenario *scenario_with(enum row row)
 			if (seen.points[n].row == row)
 				return plan.scenario;
 	}
-	ck_assert_msg(lacks_something(), "no scenario has %s", row_infos[row].what);
+	MUST(lacks_something(), "no scenario has %s", row_infos[row].what);
 	return NULL;
 }
 
@@ -181,7 +181,7 @@ START_TEST(whatever_is_around_is_ended_in_every_callback)
 
 	plan.scenario = scenario_with(plan.row);
 	for (i = 0; plan.scenario && i < num_states(); i++)
-		for (n = 0; n < num_acts; n++) {
+		for (n = 0; n < num_actions; n++) {
 			plan.state = state_at(i);
 			plan.action = &actions[n];
 			if (can_be(plan.state) && makes_sense(plan.action, plan.state->type))
@@ -217,7 +217,7 @@ START_TEST(every_callback_and_every_object_was_there)
 	unsigned i;
 
 	for (i = 0; i < ROWS && !lacks_something(); i++)
-		ck_assert_msg(tally->rows[i], "no scenario has %s", row_infos[i].what);
+		MUST(tally->rows[i], "no scenario has %s", row_infos[i].what);
 	if (!lacks_something())
 		ck_assert_uint_eq(count(tally->objects, TYPES), TYPES);
 	print_tally();

@@ -272,7 +272,7 @@ void conn_write(struct object *conn, const struct evrdma_remote *remote)
 /* 0 is for the library to have taken the request. */
 static void given_away(struct object *request, int ret)
 {
-	ck_assert_msg(!ret || request->fixture->acted, "%s: %d", running, ret);
+	MUST(!ret || request->fixture->acted, "%s: %d", running, ret);
 	if (!ret)
 		request->it = NULL;
 }

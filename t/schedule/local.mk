@@ -50,7 +50,9 @@ GUEST_TESTS += \
 
 # Whether they would find a bug: each patch of planted/ goes into a copy of a file of lib/ev, which
 # the same program is linked with. The seed that shows it is told, and is run alone once more.
+if !SANITIZERS
 TESTS += t/schedule/planted.sh
+endif
 EXTRA_DIST += t/schedule/planted.sh t/schedule/planted
 
 # The loop never stalls, on the same clock.
