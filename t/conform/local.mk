@@ -73,7 +73,7 @@ t_conform_fake_iwarp_t_LDADD = $(EVR_CONFORM_FAKE_LIBS)
 check_PROGRAMS += t/conform/sweep.t
 TESTS += t/conform/sweep.t
 t_conform_sweep_t_SOURCES = \
-	t/conform/sweep.c t/conform/sweep.h \
+	t/conform/sweep.c t/conform/sweep.h t/unit/must.h \
 	t/conform/sweep_alive.c \
 	t/conform/sweep_base.c \
 	t/conform/sweep_conn.c \

@@ -7,6 +7,7 @@
 #include "conform/sweep.h"
 #include "fake/fake_heap.h"
 #include "schedule/clock.h"
+#include "unit/must.h"
 
 #include <arpa/inet.h>
 #include <check.h>
@@ -301,12 +302,12 @@ static void check_end(const struct run *r, const char *what)
 	/* Of a removed device that nobody uses the CM learns by looking. */
 	rdma_free_devices(rdma_get_devices(NULL));
 	left = fake_expect_clean();
-	ck_assert_msg(!r->bases, "%s: hangs, %u objects made, %u closed", what, r->made, r->closed);
-	ck_assert_msg(r->turns < MANY_TURNS, "%s: keeps the loop busy", what);
-	ck_assert_msg(r->closed == r->made, "%s: %u made, %u closed", what, r->made, r->closed);
-	ck_assert_msg(r->asked == r->over, "%s: %u asked for, %u over", what, r->asked, r->over);
-	ck_assert_msg(!r->odd, "%s: somebody was told: %s", what, strerror(r->odd));
-	ck_assert_msg(!left, "%s: %s", what, left);
+	MUST(!r->bases, "%s: hangs, %u objects made, %u closed", what, r->made, r->closed);
+	MUST(r->turns < MANY_TURNS, "%s: keeps the loop busy", what);
+	MUST(r->closed == r->made, "%s: %u made, %u closed", what, r->made, r->closed);
+	MUST(r->asked == r->over, "%s: %u asked for, %u over", what, r->asked, r->over);
+	MUST(!r->odd, "%s: somebody was told: %s", what, strerror(r->odd));
+	MUST(!left, "%s: %s", what, left);
 }
 
 static void check_next_run(const struct scenario *s, const char *what)
@@ -315,7 +316,7 @@ static void check_next_run(const struct scenario *s, const char *what)
 
 	run_scenario(s, &r);
 	check_end(&r, what);
-	ck_assert_msg(r.through, "%s: the next run does not go through", what);
+	MUST(r.through, "%s: the next run does not go through", what);
 }
 
 static void put_device_back(const char *what)
@@ -323,7 +324,7 @@ static void put_device_back(const char *what)
 	/* A scenario may have put one in after the fault. */
 	fake_device_remove(sweep_kind);
 	rdma_free_devices(rdma_get_devices(NULL));
-	ck_assert_msg(fake_device_gone(sweep_kind), "%s: the device is held", what);
+	MUST(fake_device_gone(sweep_kind), "%s: the device is held", what);
 	fake_device_add(sweep_kind);
 }
 
@@ -360,7 +361,7 @@ static bool fails_at(const struct scenario *s, const struct fault *fault, unsign
 	snprintf(what, sizeof(what), "%s, %s %u (%s)", s->name, fault->name, n,
 		failed ? failed : "not reached");
 	check_end(&r, what);
-	ck_assert_msg(r.through || r.told || cannot_be_told(&r, fault, failed),
+	MUST(r.through || r.told || cannot_be_told(&r, fault, failed),
 		"%s: nobody was told but: %s", what, strerror(r.last));
 	if (failed && !fault->err)
 		put_device_back(what);

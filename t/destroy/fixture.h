@@ -17,6 +17,7 @@
 #include <evrdma/evrdma.h>
 
 #include "fake/fake.h"
+#include "unit/must.h"
 
 struct event_base;
 struct evdns_base;
@@ -196,13 +197,6 @@ extern const struct action actions[];
 extern const unsigned num_actions;
 
 /* --- fixture.c --- */
-
-/* Check's own assertions write to a file also when they hold, and there are millions here. */
-#define MUST(condition, ...)                                                                       \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			ck_abort_msg(__VA_ARGS__);                                                 \
-	} while (0)
 
 extern char running[256]; /* what runs now, for whoever reports a crash */
 

@@ -2,7 +2,7 @@
 if !SYSTEM_RDMACM
 check_LTLIBRARIES += libevr_destroy.la
 libevr_destroy_la_SOURCES = \
-	t/destroy/fixture.c t/destroy/fixture.h \
+	t/destroy/fixture.c t/destroy/fixture.h t/unit/must.h \
 	t/destroy/action.c \
 	t/destroy/callbacks.c \
 	t/destroy/objects.c \
