@@ -15,14 +15,14 @@ set -eu
 cd "$(dirname "$0")/.."
 top=$PWD
 work=$top/build-check
-short='sanitizers normal guest-short'
-all='sanitizers threads normal valgrind system dist guest guest-sanitizers'
+short='guest-short sanitizers normal'
+all='guest-sanitizers sanitizers threads normal valgrind system dist guest'
 case ${1:-short} in
 short) which=short stages=$short ;;
 all) which=all stages=$all ;;
 *) which='' stages=$* ;;
 esac
-passed=0 failed=0 skipped=0 built=
+passed=0 failed=0 skipped=0 built='' guest_pid=''
 jobs=$(($(nproc) * 2)) # for tests, which wait as well as work
 unset MAKEFLAGS MFLAGS MAKELEVEL top_srcdir top_builddir
 
@@ -73,6 +73,7 @@ build() {
 	case " $built " in *" $1 "*) return 0 ;; esac
 	step "$1: configure" configure "$@" --enable-werror || return 1
 	step "$1: build" in_tree "$1" make -j"$(nproc)" || return 1
+	step "$1: build its tests" in_tree "$1" make -j"$(nproc)" check TESTS= || return 1
 	built="$built $1"
 }
 
@@ -114,23 +115,37 @@ brief() { EVR_DESTROY_EVERY=7 EVR_SCHEDULES=5000 EVR_PROFILES=odd "$@"; }
 odd_profiles() { EVR_PROFILES='mlx5 odd' "$@"; }
 
 # The distribution's kernel for QEMU, and its source as user-mode Linux where that can be had.
-guest_kernels() {
-	t/guest/fetch qemu && { t/guest/fetch uml || say "no user-mode Linux: QEMU alone"; }
+guest_kernels='t/guest/fetch qemu && { t/guest/fetch uml || echo "check: no user-mode Linux: QEMU alone"; }'
+
+# guest TREE TARGET [OPTION]...: begins it. Guests wait more than they work, so the stages after it go
+# on beside them, as far as the next of its kind.
+guest() {
+	next_tree=$1 next_target=$2
+	shift 2
+	build "$next_tree" "$@" || return
+	end_guest
+	guest_tree=$next_tree guest_target=$next_target
+	rm -rf "$work/$guest_tree/t/guest/log"
+	guest_log=$work/log/$guest_tree-$guest_target.log guest_since=$(date +%s)
+	# shellcheck disable=SC2016 # expanded by the shell that is started
+	setsid sh -c "$guest_kernels"' && exec make -C "$1" "$2"' sh "$work/$guest_tree" "$guest_target" \
+		>"$guest_log" 2>&1 </dev/null &
+	guest_pid=$!
 }
 
-# make_check_guest TREE [TARGET]: the cells come by name from the harness itself; each suite leaves
-# its count.
-make_check_guest() {
-	step "$1: the guests' kernels" guest_kernels || return 1
-	since=$(date +%s) before=$failed
-	rm -rf "$work/$1/t/guest/log"
-	in_tree "$1" make "${2:-check-guest}" </dev/null && status=0 || status=$?
-	for f in "$work/$1"/t/guest/log/*/count; do
+# The cells come by name from the harness itself; each suite leaves its count.
+end_guest() {
+	[ -n "$guest_pid" ] || return 0
+	before=$failed status=0
+	tail -n +1 -f --pid="$guest_pid" "$guest_log"
+	wait "$guest_pid" || status=$?
+	guest_pid=
+	for f in "$work/$guest_tree"/t/guest/log/*/count; do
 		# shellcheck disable=SC2046 # three numbers
 		[ ! -f "$f" ] || count $(tr -cd '0-9 ' <"$f")
 	done
 	[ $status -eq 0 ] || [ "$failed" -gt "$before" ] || count 0 1 0
-	say "$1: make check-guest took $(($(date +%s) - since)) s, status $status"
+	say "$guest_tree: make $guest_target ended $(($(date +%s) - guest_since)) s after its begin, status $status"
 }
 
 stage() {
@@ -141,9 +156,9 @@ stage() {
 	valgrind) build normal && make_check normal check-valgrind brief ;;
 	system) build system --with-system-librdmacm && make_check system ;;
 	dist) build normal && step "normal: make check-dist" in_tree normal make -j"$jobs" check-dist ;;
-	guest-short) build normal && make_check_guest normal check-guest-short ;;
-	guest) build normal && make_check_guest normal ;;
-	guest-sanitizers) build sanitizers --enable-sanitizers && make_check_guest sanitizers check-guest-brief ;;
+	guest-short) guest normal check-guest-short ;;
+	guest) guest normal check-guest ;;
+	guest-sanitizers) guest sanitizers check-guest-brief --enable-sanitizers ;;
 	*) say "no such stage: $1 (there are: $all guest-short)"; exit 2 ;;
 	esac || :
 }
@@ -165,6 +180,7 @@ check_cells() {
 finish() {
 	trap - EXIT
 	[ "$1" -eq 0 ] || count 0 1 0
+	[ -z "$guest_pid" ] || kill -- "-$guest_pid"
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[ "$passed" -gt 0 ] && [ "$failed" -eq 0 ] && [ "$skipped" -eq 0 ]
 	exit $?
@@ -176,7 +192,8 @@ mkdir -p "$work/log"
 begin=$(date +%s)
 step "set-up" t/setup.sh
 step "autoreconf" t/bootstrap.sh
-guest_kernels >"$work/log/kernels.log" 2>&1 </dev/null &	# beside the builds; who needs it waits for it
+sh -c "$guest_kernels" >"$work/log/kernels.log" 2>&1 </dev/null &	# beside the builds; who needs it waits for it
 for s in $stages; do stage "$s"; done
+end_guest
 [ -z "$which" ] || check_cells
 say "$(($(date +%s) - begin)) s in all"
