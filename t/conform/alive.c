@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "util/clock.h"
+
 enum { MANY = 60, TICK_MS = 20, TICKS = 20 };
 
 static void keep_open(
@@ -36,7 +38,8 @@ END_TEST
 struct ticks {
 	struct event *timer;
 	unsigned n;
-	bool send;
+	bool send, over;
+	uint64_t last_us, longest_us; /* between two messages that came, or one and the end */
 };
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
@@ -55,28 +58,60 @@ static bool ticks_are_over(struct fixture *f)
 }
 
 /* Lets some time go by, with a message now and then or without. */
-static void pass_time(struct fixture *f, bool send)
+static void pass_time(struct fixture *f, struct ticks *ticks)
 {
-	const struct timeval tick = { 0, TICK_MS * 1000 };
-	struct ticks ticks = { .send = send };
+	const struct timeval tick = { 0, TICK_MS * EVR_US_PER_MS };
 
-	f->tag = &ticks;
-	ticks.timer = event_new(f->loop, -1, EV_PERSIST, on_tick, f);
-	event_add(ticks.timer, &tick);
+	f->tag = ticks;
+	ticks->timer = event_new(f->loop, -1, EV_PERSIST, on_tick, f);
+	event_add(ticks->timer, &tick);
 	fixture_run_until(f, ticks_are_over, 20000);
-	event_free(ticks.timer);
+	event_free(ticks->timer);
 }
 
-/* Ten times as long as a tick: a machine would have to stand still to fail it. */
+static void measure(struct ticks *ticks)
+{
+	uint64_t now_us = testbed.now_us(), us = now_us - ticks->last_us;
+
+	if (!ticks->over && us > ticks->longest_us)
+		ticks->longest_us = us;
+	ticks->last_us = now_us;
+}
+
+static void on_message(struct endpoint *endpoint, const struct evrdma_recv *recv)
+{
+	if (!recv->err)
+		measure(endpoint->fixture->tag);
+}
+
+static void measure_to_the_end(
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+	struct ticks *ticks = endpoint->fixture->tag;
+
+	if (!endpoint->down)
+		return;
+	measure(ticks);
+	ticks->over = true;
+}
+
+/* Where the machine itself stands still for so long, there are none. */
 START_TEST(messages_keep_a_connection_from_being_idle)
 {
+	struct ticks ticks = { .send = true };
 	struct fixture *f = fixture_new();
 
 	f->on_event = keep_open;
+	f->on_recv = on_message;
 	f->options.idle_timeout_ms = 10 * TICK_MS;
 	fixture_connect_pair(f);
-	pass_time(f, true);
-	ck_assert(!f->client->down && !f->server->down);
+	ticks.last_us = testbed.now_us();
+	f->on_event = measure_to_the_end;
+	pass_time(f, &ticks);
+	ck_assert_msg(!ticks.over || ticks.longest_us > 9 * TICK_MS * EVR_US_PER_MS,
+		"idle after %u us", (unsigned)ticks.longest_us);
+	f->on_event = keep_open;
+	f->on_recv = NULL;
 	fixture_free(f);
 }
 END_TEST
@@ -84,11 +119,12 @@ END_TEST
 START_TEST(a_peer_that_is_there_answers_a_keepalive)
 {
 	struct fixture *f = fixture_new();
+	struct ticks ticks = { 0 };
 
 	f->on_event = keep_open;
 	f->options.keepalive_ms = 4 * TICK_MS;
 	fixture_connect_pair(f);
-	pass_time(f, false);
+	pass_time(f, &ticks);
 	ck_assert_msg(!f->client->down && !f->server->down, "%s", f->last_error);
 	ck_assert_uint_eq(f->client->received + f->server->received, 0);
 	/* A probe is nobody's send. */

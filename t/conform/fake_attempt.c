@@ -5,7 +5,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <rdma/rdma_cma.h>
-#include <unistd.h>
+
+#include "schedule/clock.h"
+#include "util/clock.h"
 
 enum { PATIENCE_MS = 20000, TURN_MS = 50, MESSAGES = 16, TURNS = 2 * MESSAGES };
 
@@ -127,7 +129,7 @@ START_TEST(a_connect_that_was_closed_has_no_more_turns)
 	f->options.connect_timeout_ms = TURN_MS / 2;
 	fixture_connect_to_each(f, ips, 2, port_of(f));
 	fixture_run_until(f, tries_the_silent_one, PATIENCE_MS);
-	usleep(2 * TURN_MS * 1000);
+	clock_advance_us(2 * TURN_MS * EVR_US_PER_MS);
 	evrdma_conn_close(first->conn);
 	evrdma_conn_close(f->client->conn);
 	fixture_run_until(f, fixture_none_live, PATIENCE_MS);
@@ -152,6 +154,14 @@ static bool an_answer_is_held(struct fixture *f)
 	return fake_held(FAKE_REP);
 }
 
+/* The loop goes on meanwhile. */
+static void let_time_pass(struct fixture *f, unsigned ms)
+{
+	fixture_run_a_little(f);
+	clock_advance_us((uint64_t)ms * EVR_US_PER_MS);
+	fixture_run_a_little(f);
+}
+
 static bool server_got_one(struct fixture *f)
 {
 	return f->server->received == 1;
@@ -159,7 +169,7 @@ static bool server_got_one(struct fixture *f)
 
 static void be_slow(struct endpoint *endpoint, const struct evrdma_recv *recv)
 {
-	usleep(500);
+	clock_advance_us(500);
 }
 
 /* Another connection has so many messages to be told of, one in each turn. */
@@ -195,7 +205,7 @@ static void answer_after(int turns)
 	fixture_connect_to_each(f, ips, 2, port_of(f));
 	fixture_run_until(f, an_answer_is_held, PATIENCE_MS);
 	keep_busy(f, busy);
-	usleep(2 * TURN_MS * 1000);
+	clock_advance_us(2 * TURN_MS * EVR_US_PER_MS);
 	fixture_run_turns(f, turns);
 	fake_release(FAKE_REP);
 	fixture_run_until(f, both_are_up, PATIENCE_MS);
@@ -218,12 +228,10 @@ START_TEST(the_only_address_has_all_the_time)
 {
 	const char *const ips[] = { testbed.ip };
 	struct fixture *f = fixture_of_turns();
-	uint64_t begun_us = testbed.now_us();
 
 	fake_hold(FAKE_REP);
 	fixture_connect_to_each(f, ips, 1, port_of(f));
-	while (testbed.now_us() - begun_us < 4 * TURN_MS * 1000)
-		fixture_run_a_little(f);
+	let_time_pass(f, 4 * TURN_MS);
 	fake_release(FAKE_REP);
 	fixture_run_until(f, both_are_up, PATIENCE_MS);
 	ck_assert_uint_eq(f->established, 2);
@@ -236,12 +244,10 @@ START_TEST(an_answer_after_its_turn_connects_where_the_device_waits_for_it)
 {
 	const char *const ips[] = { testbed.ip, silent_ip() };
 	struct fixture *f = fixture_of_turns();
-	uint64_t begun_us = testbed.now_us();
 
 	fake_hold(FAKE_REP);
 	fixture_connect_to_each(f, ips, 2, port_of(f));
-	while (testbed.now_us() - begun_us < 4 * TURN_MS * 1000)
-		fixture_run_a_little(f);
+	let_time_pass(f, 4 * TURN_MS);
 	ck_assert(tries(f, testbed.ip));
 	fake_release(FAKE_REP);
 	fixture_run_until(f, both_are_up, PATIENCE_MS);

@@ -265,7 +265,7 @@ static void tick(evutil_socket_t fd, short what, void *arg)
 START_TEST(a_base_of_another_thread_is_told_on_its_own)
 {
 	static const struct timeval often = { 0, 2000 };
-	struct fixture *f = fixture_new();
+	struct fixture *f = fixture_new_on_machine_time();
 	struct far far = { .f = f, .loop = event_base_new() };
 	struct event *ticks = event_new(f->loop, -1, EV_PERSIST, tick, NULL);
 

@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <rdma/rdma_cma.h>
-#include <unistd.h>
+
+#include "schedule/clock.h"
+#include "util/clock.h"
 
 static bool server_is_down(struct fixture *f)
 {
@@ -32,7 +34,7 @@ static struct fixture *fixture_in_a_hurry(void)
 	struct fixture *f = fixture_new();
 
 	f->on_event = keep_open;
-	f->options.connect_timeout_ms = 300; /* a busy machine has to come as far as the answer */
+	f->options.connect_timeout_ms = 300;
 	f->options.drain_timeout_ms = 30;
 	fixture_listen(f);
 	return f;
@@ -768,7 +770,7 @@ static bool both_have_asked(struct fixture *f)
 /* So long nothing of the loop runs. */
 static void hold_up(unsigned ms)
 {
-	usleep(ms * 1000);
+	clock_advance_us((uint64_t)ms * EVR_US_PER_MS);
 }
 
 static void expect_none_is_down(struct fixture *f)

@@ -325,7 +325,7 @@ static void make_base(struct fixture *f, const struct evrdma_base_options *optio
 	ck_assert_ptr_nonnull(f->pool);
 }
 
-struct fixture *fixture_new(void)
+struct fixture *fixture_new_on_machine_time(void)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
@@ -341,6 +341,13 @@ struct fixture *fixture_new(void)
 	evrdma_conn_options_init(&f->options);
 	f->options.recv_pool = f->pool;
 	return f;
+}
+
+struct fixture *fixture_new(void)
+{
+	if (testbed.own_time)
+		testbed.own_time(true);
+	return fixture_new_on_machine_time();
 }
 
 static void on_base_closed(struct evrdma_base *base, void *arg)
@@ -429,4 +436,6 @@ void fixture_free(struct fixture *f)
 		testbed.watch(false);
 	check_counts(f);
 	free(f);
+	if (testbed.own_time)
+		testbed.own_time(false);
 }

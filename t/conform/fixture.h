@@ -43,6 +43,7 @@ struct testbed {
 	void (*count)(int counts[TESTBED_COUNTS]); /* QPs, CQs, MRs, PDs, ids of this process */
 	int (*lost_fds)(void);			   /* that went with a device; may be NULL */
 	uint64_t (*now_us)(void); /* a clock that runs while the library keeps the loop */
+	void (*own_time)(bool on); /* around each fixture not on the machine's; may be NULL */
 };
 
 extern struct testbed testbed;
@@ -89,6 +90,8 @@ struct fixture {
 };
 
 struct fixture *fixture_new(void);
+/* The same, of a loop that waits for more than the device: other threads, sockets. */
+struct fixture *fixture_new_on_machine_time(void);
 /* Closes all, runs the loop to the end, and checks that nothing is left. */
 void fixture_free(struct fixture *f);
 /* Begins to close the base, before world_free(). */

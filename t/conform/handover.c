@@ -124,7 +124,7 @@ static void start_worker(struct worker *worker)
 START_TEST(request_is_served_on_another_thread)
 {
 	struct worker worker = { 0 };
-	struct fixture *f = fixture_new();
+	struct fixture *f = fixture_new_on_machine_time();
 	unsigned i;
 
 	f->tag = &worker;
@@ -170,7 +170,7 @@ static bool was_called(struct fixture *f)
 
 START_TEST(any_thread_may_call_into_the_loop)
 {
-	struct fixture *f = fixture_new();
+	struct fixture *f = fixture_new_on_machine_time();
 	struct note note = { .f = f };
 	pthread_t thread;
 	void *ret;

@@ -58,7 +58,8 @@ EVR_CONFORM_FAKE_SOURCES = $(EVR_CONFORM_SOURCES) \
 	t/conform/fake_report.c \
 	t/conform/fake_shared.c \
 	t/conform/fake_silence.c \
-	t/conform/fake_steps.c
+	t/conform/fake_steps.c \
+	t/schedule/clock.c t/schedule/clock.h
 EVR_CONFORM_FAKE_LIBS = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS) $(CHECK_LIBS)
 t_conform_fake_roce_t_SOURCES = $(EVR_CONFORM_FAKE_SOURCES)
 t_conform_fake_roce_t_CPPFLAGS = \

@@ -296,7 +296,7 @@ static int registered_by_servers(struct fixture *f)
 /* Which server goes first changes nothing, nor does what goes before the servers do. */
 START_TEST(four_threads_serve_memory_that_is_registered_once)
 {
-	struct fixture *f = fixture_new();
+	struct fixture *f = fixture_new_on_machine_time();
 	struct cache cache;
 	unsigned i;
 
@@ -342,7 +342,7 @@ static void add_many(struct cache *cache)
 /* Whoever is first registers, whoever is last ends that, on whichever thread. */
 START_TEST(threads_begin_and_end_with_the_same_memory_at_once)
 {
-	struct fixture *f = fixture_new();
+	struct fixture *f = fixture_new_on_machine_time();
 	struct cache cache;
 	unsigned i;
 
@@ -364,7 +364,7 @@ END_TEST
 /* It is registered nowhere, while all the loops are there. */
 START_TEST(memory_that_is_given_up_is_registered_nowhere)
 {
-	struct fixture *f = fixture_new();
+	struct fixture *f = fixture_new_on_machine_time();
 	struct cache cache;
 	unsigned i;
 
@@ -395,7 +395,7 @@ static void ignore(struct evrdma_listener *listener, enum evrdma_listener_event 
 /* The last loop to go lets the device go, and none of them has to be the one that registered. */
 START_TEST(shared_memory_does_not_keep_a_device_and_is_there_when_it_comes_back)
 {
-	struct fixture *f = fixture_new();
+	struct fixture *f = fixture_new_on_machine_time();
 	struct cache cache;
 	unsigned i;
 

@@ -117,7 +117,7 @@ static bool was_asked(struct fixture *f)
 START_TEST(a_name_that_is_an_address_asks_nobody)
 {
 	struct names names = { 0 };
-	struct fixture *f = fixture_new();
+	struct fixture *f = fixture_new_on_machine_time();
 
 	start_names(f, &names);
 	start_server(f, &names);
@@ -134,7 +134,7 @@ START_TEST(a_name_in_the_hosts_file_connects)
 {
 	const char *const ips[] = { testbed.ip, NULL };
 	struct names names = { 0 };
-	struct fixture *f = fixture_new();
+	struct fixture *f = fixture_new_on_machine_time();
 
 	start_names(f, &names);
 	know_host(&names, "somewhere", ips);
@@ -150,7 +150,7 @@ START_TEST(the_addresses_of_a_name_are_tried_in_turn)
 {
 	const char *const ips[] = { "127.0.0.1", "192.0.2.77", testbed.ip, NULL };
 	struct names names = { 0 };
-	struct fixture *f = fixture_new();
+	struct fixture *f = fixture_new_on_machine_time();
 
 	start_names(f, &names);
 	know_host(&names, "somewhere", ips);
@@ -167,7 +167,7 @@ START_TEST(the_error_of_the_last_address_is_told_once)
 {
 	const char *const ips[] = { "127.0.0.1", testbed.ip, NULL };
 	struct names names = { 0 };
-	struct fixture *f = fixture_new();
+	struct fixture *f = fixture_new_on_machine_time();
 
 	start_names(f, &names);
 	know_host(&names, "somewhere", ips);
@@ -186,7 +186,7 @@ END_TEST
 START_TEST(an_unknown_name_is_an_error)
 {
 	struct names names = { .answers = true };
-	struct fixture *f = fixture_new();
+	struct fixture *f = fixture_new_on_machine_time();
 
 	start_names(f, &names);
 	start_server(f, &names);
@@ -203,7 +203,7 @@ END_TEST
 START_TEST(the_deadline_covers_the_name)
 {
 	struct names names = { 0 };
-	struct fixture *f = fixture_new();
+	struct fixture *f = fixture_new_on_machine_time();
 
 	start_names(f, &names);
 	start_server(f, &names);
@@ -220,7 +220,7 @@ END_TEST
 START_TEST(close_cancels_a_lookup_before_and_after_it_was_sent)
 {
 	struct names names = { 0 };
-	struct fixture *f = fixture_new();
+	struct fixture *f = fixture_new_on_machine_time();
 
 	start_names(f, &names);
 	start_server(f, &names);
@@ -238,7 +238,7 @@ END_TEST
 START_TEST(close_cancels_a_lookup_that_was_answered_at_once)
 {
 	struct names names = { 0 };
-	struct fixture *f = fixture_new();
+	struct fixture *f = fixture_new_on_machine_time();
 
 	start_names(f, &names);
 	evrdma_conn_close(connect_by_name(f, AF_UNSPEC, testbed.ip)->conn);

@@ -38,7 +38,7 @@ static bool was_called(struct fixture *f)
 /* Nothing here has called evthread_use_pthreads(). */
 START_TEST(another_thread_wakes_a_loop_without_libevents_threads)
 {
-	struct fixture *f = fixture_new();
+	struct fixture *f = fixture_new_on_machine_time();
 	pthread_t thread, called_on;
 	void *ret;
 

@@ -152,6 +152,11 @@ const char *fake_failed(void);
  * fail.
  */
 void fake_fail_next(const char *name, int err);
+/*
+ * Runs at each call of all of them, those that release included: what a call takes of the time of
+ * a test that has its own. NULL: nothing.
+ */
+void fake_each_call(void (*hook)(void));
 /* How many CQs were made with a completion vector, 0 to 7. */
 unsigned fake_cqs_on(unsigned vector);
 /* How often ibv_create_ah() looked for a neighbour in vain, since it was last asked. */

@@ -23,6 +23,8 @@ static struct {
 	const char *failed;
 } nth;
 
+static void (*each_call)(void);
+
 static struct fake_call *call_of(const char *name)
 {
 	struct fake_call *call;
@@ -43,6 +45,8 @@ int fake_fault_release(enum fake_layer layer, const char *name)
 
 	call->count++;
 	call->fail_next = 0;
+	if (each_call)
+		each_call();
 	return err;
 }
 
@@ -90,6 +94,12 @@ void fake_at_nth(enum fake_layer layers, unsigned n, void (*hook)(void *arg), vo
 	nth.arg = arg;
 }
 
+void fake_each_call(void (*hook)(void))
+{
+	FAKE_GUARD();
+	each_call = hook;
+}
+
 const char *fake_failed(void)
 {
 	FAKE_GUARD();
@@ -119,4 +129,5 @@ void fake_fault_reset(void)
 		free(call);
 	}
 	memset(&nth, 0, sizeof(nth));
+	each_call = NULL;
 }

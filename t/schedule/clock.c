@@ -91,6 +91,16 @@ int gettimeofday(struct timeval *tv, void *zone)
 	return 0;
 }
 
+int usleep(useconds_t us)
+{
+	const struct timespec ts = { us / US_PER_S, (long)(us % US_PER_S) * NS_PER_US };
+
+	if (!started)
+		return (int)syscall(SYS_nanosleep, &ts, NULL);
+	now_us += us;
+	return 0;
+}
+
 static int look(int epoll, struct epoll_event *events, int max, int timeout_ms)
 {
 	return (int)syscall(SYS_epoll_pwait, epoll, events, max, timeout_ms, NULL, (size_t)0);
