@@ -110,7 +110,8 @@ struct fake_id {
 	uint64_t uid;
 	uint16_t ps;
 	uint8_t qp_type;
-	bool closed; /* by device removal; only DESTROY_ID and MIGRATE_ID know it */
+	bool closed;		/* by device removal; only DESTROY_ID and MIGRATE_ID know it */
+	uint64_t held_until_us; /* closed before an iWARP peer has answered */
 	uint32_t events_reported;
 	uint32_t backlog;
 	enum fake_id_state state;

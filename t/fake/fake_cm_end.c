@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/clock.h"
+
 enum { REJ_FIELD = 148 };
 
 /* --- the refusal --- */
@@ -69,7 +71,8 @@ void fake_rej_arrive(const struct fake_packet *packet)
 /* Where the kernel of iWARP would wait, which the fake does not. */
 void fake_wait_for_answer(const struct fake_id *id)
 {
-	if (fake_is_iwarp(id) && id->conn == FAKE_REQ_SENT)
+	if (fake_is_iwarp(id) &&
+		(id->conn == FAKE_REQ_SENT || id->held_until_us > evr_clock_now_us()))
 		fake_count_wait();
 }
 

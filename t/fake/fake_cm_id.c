@@ -6,6 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/clock.h"
+
+/* What siw gives the peer's answer. */
+enum { ANSWER_US = 10000000 };
+
 struct fake_table fake_ids;
 
 struct fake_id *fake_id_new(struct fake_file *file, uint64_t uid, uint16_t ps, uint8_t qp_type)
@@ -222,9 +227,14 @@ int fake_set_option(struct fake_file *file, const void *in, size_t out_len)
 	return -ENOSYS;
 }
 
-/* The kernel drops its id without a word to the peer: the device is gone. */
+/*
+ * The kernel drops its id without a word to the peer: the device is gone. Of an iWARP peer's answer
+ * nobody is told any more, but the driver goes on to wait for it.
+ */
 static void remove_device_from(struct fake_id *id)
 {
+	if (fake_is_iwarp(id) && id->conn == FAKE_REQ_SENT)
+		id->held_until_us = evr_clock_now_us() + ANSWER_US;
 	fake_event_post(id, FAKE_EV_DEVICE_REMOVAL, 0);
 	id->conn = FAKE_CONN_NONE;
 	id->closed = true;

@@ -19,7 +19,7 @@ EVR_UNIT_TESTS += \
 	t/unit/fake_service.t \
 	t/unit/fake_srq.t \
 	t/unit/fake_verbs.t
-EVR_FAKE_LIBS = libevr_fake.la libevr_kern.la $(CHECK_LIBS)
+EVR_FAKE_LIBS = libevr_fake.la libevr_kern.la libevr_util.la $(CHECK_LIBS)
 t_unit_fake_cm_t_SOURCES = t/unit/fake_cm.c $(EVR_FAKE_RAW)
 t_unit_fake_cm_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_fake_cm_t_LDADD = $(EVR_FAKE_LIBS)
