@@ -5,6 +5,9 @@
 
 enum { MANY = 100, IWARP_MANY = 20, CLOSES = 1000, ROUNDS = 200, ROUNDS_MS = 1000 };
 
+/* The first ports of tests, none of which the kernel itself gives to anybody. */
+enum { ROUNDS_PORT = 10000, CLOSES_PORT = ROUNDS_PORT + ROUNDS + 1 };
+
 /* --- the DREQ is lost ------------------------------------------------------------------------ */
 
 static struct fixture *pair_without_dreq(void)
@@ -128,9 +131,23 @@ END_TEST
 
 /* --- one after another ----------------------------------------------------------------------- */
 
-static void connect_and_close(struct fixture *f)
+/*
+ * From the next port: siw cannot connect from one whose last connection is in TIME-WAIT, and of
+ * those that the kernel draws two may be the same.
+ */
+static void connect_from(struct fixture *f, uint16_t *port)
 {
+	struct sockaddr_in src;
+
+	fixture_address(&src, "10.77.0.1", (*port)++);
+	f->options.src = (struct sockaddr *)&src;
 	fixture_connect(f);
+	f->options.src = NULL;
+}
+
+static void connect_and_close(struct fixture *f, uint16_t *port)
+{
+	connect_from(f, port);
 	run_until(f, both_are_up);
 	close_client(f);
 	run_until(f, fixture_none_live);
@@ -141,14 +158,15 @@ START_TEST(what_is_in_time_wait_hinders_no_connection)
 {
 	struct fixture *f = closing_fixture();
 	int before[TESTBED_COUNTS], after[TESTBED_COUNTS], i;
+	uint16_t port = ROUNDS_PORT;
 
 	f->options.recv_depth = 4;
 	fixture_listen(f);
-	connect_and_close(f);
+	connect_and_close(f, &port);
 	testbed.count(before);
 	begin();
 	for (i = 0; i < ROUNDS; i++)
-		connect_and_close(f);
+		connect_and_close(f, &port);
 	ck_assert_uint_le(passed_ms(), ROUNDS_MS);
 	testbed.count(after);
 	ck_assert_mem_eq(before, after, sizeof(before));
@@ -176,7 +194,7 @@ static bool batch_is_up(struct fixture *f)
 	return f->established == 2 * batch();
 }
 
-static void connect_batch(struct fixture *f)
+static void connect_batch(struct fixture *f, uint16_t *port)
 {
 	unsigned i;
 
@@ -184,7 +202,7 @@ static void connect_batch(struct fixture *f)
 	f->established = 0;
 	conns_up = 0;
 	for (i = 0; i < batch(); i++)
-		fixture_connect(f);
+		connect_from(f, port);
 	run_until(f, batch_is_up);
 }
 
@@ -203,6 +221,7 @@ static void close_batch(struct fixture *f)
 START_TEST(the_peers_of_a_thousand_closes_hear_of_them_in_rough_weather)
 {
 	struct fixture *f = fixture_new();
+	uint16_t port = CLOSES_PORT;
 	unsigned closes = 0;
 
 	f->on_event = close_clients_only;
@@ -211,7 +230,7 @@ START_TEST(the_peers_of_a_thousand_closes_hear_of_them_in_rough_weather)
 	fixture_listen(f);
 	begin();
 	for (; closes < CLOSES; closes += batch()) {
-		connect_batch(f);
+		connect_batch(f, &port);
 		close_batch(f);
 	}
 	calm();
