@@ -57,7 +57,8 @@ struct evrdma_base_options {
 	                            step is made in every turn */
 	unsigned cq_budget;      /* 256: what one turn tells of completions, those of all queues
 	                            together and the work that ends with a connection; at least 1 */
-	unsigned cq_entries;     /* 4096: entries of a shared CQ; limited to what the device has */
+	unsigned cq_entries;     /* 4096: entries of a shared CQ; limited to what the device has.
+	                            Over 16384 on siw for many QPs, see evrdma(7) */
 	unsigned device_idle_ms; /* 1000: how long the base keeps what it has on an unused device;
 	                            as long as a listener on an address of it listens, if not 0 */
 	unsigned device_poll_ms; /* 0: off. Otherwise the list of devices is read so often, to learn

@@ -305,7 +305,7 @@ END_TEST
 
 /* --- while connects are under way ------------------------------------------------------------ */
 
-/* siw's library makes no more than some 55 QPs in a process. */
+/* siw's library makes no more than 55 QPs in a process with a CQ as small as the usual. */
 enum { UNDER_WAY = 50, UNDER_WAY_ON_IWARP = 20 };
 
 /* How many ends are up when the device goes. */

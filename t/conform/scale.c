@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 /*
- * Both ends are in this process. siw's library makes no more than some 55 QPs in one; t/interop has
- * the ends in two.
+ * Both ends are in this process. siw's library makes no more than 55 QPs in one with a CQ as small
+ * as the usual; t/interop has the ends in two.
  */
 enum { MANY = 500, MANY_ON_IWARP = 24 };
 
@@ -129,6 +129,35 @@ START_TEST(many_connections_closed_in_one_turn_do_not_stop_a_timer)
 }
 END_TEST
 
+/*
+ * More shallow queues than libsiw makes in a process whose CQ is a small one: what it would map at
+ * 576 KiB it takes for nothing, and the first CQ reaches beyond that.
+ */
+enum { SHALLOW = 80, DEEP_CQ = 16385 };
+
+static bool shallow_are_up(struct fixture *f)
+{
+	return f->established == 2 * SHALLOW;
+}
+
+START_TEST(a_large_completion_queue_lets_many_shallow_queues_be_made)
+{
+	struct evrdma_base_options options;
+	struct fixture *f = fixture_new();
+	unsigned i;
+
+	evrdma_base_options_init(&options);
+	options.cq_entries = DEEP_CQ;
+	fixture_replace_base(f, &options);
+	f->options.send_depth = f->options.recv_depth = 4;
+	fixture_listen(f);
+	for (i = 0; i < SHALLOW; i++)
+		fixture_connect(f);
+	fixture_run_until(f, shallow_are_up, 60000);
+	fixture_free(f);
+}
+END_TEST
+
 TCase *scale_case(void)
 {
 	TCase *tc = tcase_create("scale");
@@ -136,5 +165,6 @@ TCase *scale_case(void)
 	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 240);
 	tcase_add_test(tc, many_connections_closed_in_one_turn_do_not_stop_a_timer);
+	tcase_add_test(tc, a_large_completion_queue_lets_many_shallow_queues_be_made);
 	return tc;
 }

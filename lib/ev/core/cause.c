@@ -90,6 +90,8 @@ static const struct {
 		"no RDMA device is on the interface that leads there, see rdma link" },
 	{ EVRDMA_STEP_ROUTE, ENODEV,
 		"if it is 127.0.0.1 or ::1, use an address of the RDMA device instead" },
+	{ EVRDMA_STEP_DEVICE, EIO,
+		"the driver gives no reason; siw: set cq_entries over 16384, see evrdma(7)" },
 	{ EVRDMA_STEP_ACCEPT, ECONNRESET, "the peer gave up before it was answered" },
 	{ EVRDMA_STEP_DELIVER, ETIMEDOUT,
 		"the peer has not acknowledged all that was sent within drain_timeout_ms" },
