@@ -22,7 +22,7 @@ struct evrdma_pool;
 /* What went through a connection or an endpoint, or through all of a base, past ones included. */
 struct evrdma_traffic_stats {
 	size_t size;                /* set by the call */
-	uint64_t sends;             /* sends taken */
+	uint64_t sends;             /* sends taken; replies that wait for an address too */
 	uint64_t writes;            /* RDMA writes taken; those that keepalive makes too */
 	uint64_t reads;             /* RDMA reads taken; the same */
 	uint64_t atomics;           /* atomics taken */

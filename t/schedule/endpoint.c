@@ -35,6 +35,23 @@ void endpoint_sent(struct evrdma_dgram *dgram, struct evrdma_buf *buf,
 	ticket->buf = NULL;
 }
 
+/* What was taken is counted then, and as over before that is told. */
+static void check_stats(struct endpoint *e)
+{
+	struct evrdma_traffic_stats stats;
+	uint64_t over;
+
+	INSIDE(e->object.schedule, evrdma_dgram_get_stats(e->dgram, &stats));
+	over = stats.work_done + stats.work_failed + stats.work_cancelled;
+	MUST(stats.sends == e->taken && stats.bytes_sent == e->bytes_taken,
+		"dgram %u: %u sends of %u bytes were taken, %llu of %llu counted", e->object.number,
+		e->taken, e->bytes_taken, (unsigned long long)stats.sends,
+		(unsigned long long)stats.bytes_sent);
+	MUST(over <= e->taken && over >= e->taken - e->under_way,
+		"dgram %u: of %u sends %u are under way, and %llu were counted as over",
+		e->object.number, e->taken, e->under_way, (unsigned long long)over);
+}
+
 static void check_dependents(struct endpoint *e);
 
 static void on_event(struct evrdma_dgram *dgram, enum evrdma_dgram_event event,
@@ -73,6 +90,7 @@ static void on_event(struct evrdma_dgram *dgram, enum evrdma_dgram_event event,
 	case EVRDMA_DGRAM_CLOSED:
 		MUST(e->object.state == DGRAM_CLOSING && TAILQ_EMPTY(&e->tickets),
 			"dgram %u is closed too early", e->object.number);
+		check_stats(e);
 		check_dependents(e);
 		break;
 	case EVRDMA_DGRAM_ADDR_CHANGED:
@@ -242,8 +260,11 @@ void endpoint_submitted(struct endpoint *e, struct ticket *ticket, bool can, int
 	e->want_writable |= ret == -EAGAIN;
 	e->under_way += !ret;
 	e->taken += !ret;
-	if (!ret)
+	if (!ret) {
+		e->bytes_taken += (unsigned)ticket->len;
+		check_stats(e);
 		return;
+	}
 	INSIDE(ticket->object->schedule, evrdma_buf_unref(ticket->buf));
 	ticket_drop(ticket, &e->tickets);
 }
@@ -266,7 +287,6 @@ static void reply(struct endpoint *e, const struct evrdma_recv *recv)
 	ret = evrdma_dgram_reply(e->dgram, recv, ticket->buf, ticket->len,
 		ticket->with_imm ? &ticket->serial : NULL, endpoint_sent, ticket);
 	object_returned(&e->object, DGRAM_REPLY, ret);
-	e->replies += !ret;
 	endpoint_submitted(e, ticket, endpoint_can_send(e) && !endpoint_is_unreachable(ret), ret);
 }
 
@@ -349,7 +369,6 @@ static void accept_dgram(struct schedule *s)
 static void get_dgram(struct schedule *s)
 {
 	struct endpoint *e = object_pick(s, DGRAM, ANY_STATE);
-	struct evrdma_traffic_stats stats;
 
 	if (!e)
 		return;
@@ -358,12 +377,8 @@ static void get_dgram(struct schedule *s)
 		"dgram %u is ready and has no MTU", e->object.number);
 	evrdma_dgram_get_qp_num(e->dgram);
 	evrdma_dgram_get_cm_id(e->dgram);
-	evrdma_dgram_get_stats(e->dgram, &stats);
-	/* A reply that waits for an address is none yet. */
-	MUST(stats.sends <= e->taken && stats.sends + e->replies >= e->taken,
-		"dgram %u: %u sends were taken, %llu counted", e->object.number, e->taken,
-		(unsigned long long)stats.sends);
 	object_returned(&e->object, DGRAM_GET, 0);
+	check_stats(e);
 }
 
 static void close_dgram(struct schedule *s)

@@ -140,7 +140,7 @@ struct endpoint {
 	bool want_writable, ended;
 	uint64_t since_us;
 	struct tickets tickets;
-	unsigned under_way, serial, taken, replies;
+	unsigned under_way, serial, taken, bytes_taken;
 };
 
 struct member {

@@ -45,7 +45,7 @@ static struct evr_reply *make(const struct evr_send *send, const struct evrdma_s
 
 static int hold(struct evrdma_dgram *dgram, struct evrdma_peer *peer, struct evr_reply *reply)
 {
-	int ret = evr_qp_reserve_send(&dgram->qp);
+	int ret = evr_qp_reserve_send(&dgram->qp, &reply->send, reply->seg.len);
 
 	if (ret)
 		return ret;
@@ -102,6 +102,7 @@ static void fail(struct evrdma_dgram *dgram, struct evr_reply *reply, int err)
 	struct evrdma_error error;
 
 	evr_error_set(&error, err, err == ECANCELED ? EVRDMA_STEP_TRANSFER : EVRDMA_STEP_ADDR);
+	evr_qp_count_ended(&dgram->qp, &error);
 	if (cb)
 		cb(dgram, reply->seg.buf, &error, reply->send.arg);
 	drop(reply);

@@ -54,6 +54,7 @@ struct evr_send {
 	} wr;
 	struct evrdma_buf *buf; /* the first one, or NULL; set by evr_qp_submit_send() */
 	unsigned seg_count;	/* set by evr_qp_submit_send() */
+	bool counted;		/* among the sends, when room was kept for it */
 	int kind;		/* of cb, the submitter's own affair */
 	void *cookie;
 	void (*cb)(void);
@@ -206,11 +207,13 @@ void evr_qp_hold_sends(struct evr_qp *qp);
 void evr_qp_release_sends(struct evr_qp *qp);
 uint32_t evr_qp_send_space(const struct evr_qp *qp);
 /*
- * Keeps room for a send that comes later: 0 or -EAGAIN, as a submit. Given back just before that,
- * or when it does not come, and then others may want to know.
+ * Takes a send that comes later: 0 or -EAGAIN, as a submit. Its room is given back just before
+ * that, or when it does not come: then it is counted as over with the error, and others may want to
+ * know of the room.
  */
-int evr_qp_reserve_send(struct evr_qp *qp);
+int evr_qp_reserve_send(struct evr_qp *qp, struct evr_send *send, uint64_t bytes);
 void evr_qp_unreserve_send(struct evr_qp *qp);
+void evr_qp_count_ended(struct evr_qp *qp, const struct evrdma_error *error);
 void evr_qp_tell_writable(struct evr_qp *qp);
 bool evr_qp_has_sent_all(const struct evr_qp *qp);
 /* 0, or -EAGAIN. */

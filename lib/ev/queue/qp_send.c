@@ -107,19 +107,6 @@ static int check(struct evr_qp *qp, const struct evr_send *send)
 	return ret ? ret : check_opcode(qp, send->opcode);
 }
 
-int evr_qp_reserve_send(struct evr_qp *qp)
-{
-	int ret = check_space(qp);
-
-	qp->sends_coming += !ret;
-	return ret;
-}
-
-void evr_qp_unreserve_send(struct evr_qp *qp)
-{
-	qp->sends_coming--;
-}
-
 /* A device may read into fewer than it sends from; 0 is one that does not say. */
 static unsigned most_segs(const struct evr_qp *qp, bool read)
 {
@@ -177,13 +164,31 @@ static void count_taken(struct evr_qp *qp, enum ibv_wr_opcode opcode, uint64_t b
 	}
 }
 
+int evr_qp_reserve_send(struct evr_qp *qp, struct evr_send *send, uint64_t bytes)
+{
+	int ret = check_space(qp);
+
+	if (ret)
+		return ret;
+	qp->sends_coming++;
+	send->counted = true;
+	count_taken(qp, send->opcode, bytes);
+	return 0;
+}
+
+void evr_qp_unreserve_send(struct evr_qp *qp)
+{
+	qp->sends_coming--;
+}
+
 static void take(struct evr_qp *qp, const struct evr_send *send, unsigned n)
 {
 	struct evr_send *slot = send_at(qp, qp->send_head);
 
 	*slot = *send;
 	slot->seg_count = n;
-	count_taken(qp, send->opcode, bytes_of(sges_at(qp, qp->send_head), n));
+	if (!send->counted)
+		count_taken(qp, send->opcode, bytes_of(sges_at(qp, qp->send_head), n));
 	slot->buf = n ? *bufs_at(qp, qp->send_head) : NULL;
 	qp->send_head++;
 	evr_base_queue_post(qp->base, &qp->post);
@@ -314,7 +319,7 @@ int evr_sends_post(struct evr_qp *qp)
 
 /* --- out ------------------------------------------------------------------------------------ */
 
-static void count_ended(struct evr_qp *qp, const struct evrdma_error *error)
+void evr_qp_count_ended(struct evr_qp *qp, const struct evrdma_error *error)
 {
 	if (!error)
 		EVR_QP_COUNT(qp, work_done, 1);
@@ -348,7 +353,7 @@ static void end_send(struct evr_qp *qp)
 	 * one. */
 	for (i = 1; i < send.seg_count; i++)
 		evrdma_buf_unref(bufs[i]);
-	count_ended(qp, error);
+	evr_qp_count_ended(qp, error);
 	qp->ops->sent(qp, &send, error);
 	evrdma_buf_unref(send.buf);
 }
