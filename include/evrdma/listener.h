@@ -144,12 +144,12 @@ typedef void (*evrdma_request_cb)(struct evrdma_request *request, void *arg);
 /*
  * Hands the request to another base, which may be run by another thread. When 0 is returned it no
  * longer belongs to the caller's thread, and cb runs on the other base's thread as the request's
- * new owner. If that base is closed before, the request is rejected and cb does not run; the caller
- * makes sure that it is not freed during the call. Costs one system call. request_timeout_ms begins
- * anew; max_connections goes on to count it, the pending limits and the listener's domain and srq
- * are no longer for it.
- * Returns 0, -EINVAL (no cb), -EPIPE (the other base is being closed), -ETIMEDOUT (it is late),
- * -ENOMEM, or the kernel's error; then the request is where it was. Since 0.1.
+ * new owner. If that base is closed or shut down after the call and before the request came there,
+ * it is rejected and cb does not run; the caller makes sure that the base is not freed during the
+ * call. Costs one system call. request_timeout_ms begins anew; max_connections goes on to count it,
+ * the pending limits and the listener's domain and srq are no longer for it.
+ * Returns 0, -EINVAL (no cb), -EPIPE (the other base is being shut down or closed), -ETIMEDOUT (it
+ * is late), -ENOMEM, or the kernel's error; then the request is where it was. Since 0.1.
  */
 int evrdma_request_move(struct evrdma_request *request, struct evrdma_base *base,
 	evrdma_request_cb cb, void *arg);

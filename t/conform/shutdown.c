@@ -144,6 +144,68 @@ START_TEST(a_shutdown_cancels_what_is_not_established)
 }
 END_TEST
 
+/* --- requests that move there ---------------------------------------------------------------- */
+
+static void ends_at_once(struct fixture *f)
+{
+	evrdma_base_close(f->other, on_over, f->tag);
+	f->other = NULL;
+}
+
+static void ends_in_order(struct fixture *f)
+{
+	start_shutdown(f, PATIENCE_MS);
+}
+
+static void (*const ends[])(struct fixture *) = { ends_at_once, ends_in_order };
+
+static void not_here(struct evrdma_request *request, void *arg)
+{
+	ck_abort_msg("a request came to a base that ends");
+}
+
+static struct fixture *fixture_with_request(struct ending *ending)
+{
+	struct fixture *f = fixture_with_ending(ending);
+
+	f->on_request = keep_request;
+	f->on_event = count_errors;
+	fixture_listen(f);
+	fixture_connect(f);
+	fixture_run_until(f, request_is_there, PATIENCE_MS);
+	return f;
+}
+
+START_TEST(a_request_stays_when_the_base_that_it_shall_move_to_ends)
+{
+	struct ending ending;
+	struct fixture *f = fixture_with_request(&ending);
+	struct evrdma_base *base = f->other;
+
+	ends[_i](f);
+	ck_assert_int_eq(evrdma_request_move(ending.kept, base, not_here, NULL), -EPIPE);
+	ck_assert_ptr_eq(evrdma_request_get_base(ending.kept), f->base);
+	endpoint_accept(fixture_endpoint_new(f, false), ending.kept);
+	fixture_run_until(f, both_up, PATIENCE_MS);
+	fixture_run_until(f, is_over, PATIENCE_MS);
+	fixture_free(f);
+}
+END_TEST
+
+START_TEST(a_request_is_rejected_when_the_base_ends_that_it_moves_to)
+{
+	struct ending ending;
+	struct fixture *f = fixture_with_request(&ending);
+
+	ck_assert_int_eq(evrdma_request_move(ending.kept, f->other, not_here, NULL), 0);
+	ends[_i](f);
+	fixture_run_until(f, fixture_client_is_down, PATIENCE_MS);
+	ck_assert_int_eq(f->client->error, ECONNREFUSED);
+	fixture_run_until(f, is_over, PATIENCE_MS);
+	fixture_free(f);
+}
+END_TEST
+
 static void on_request(struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
 {
 	((struct ending *)arg)->calls++;
@@ -287,6 +349,8 @@ TCase *shutdown_case(void)
 	tcase_add_test(tc, what_was_sent_before_a_shutdown_arrives);
 	tcase_add_test(tc, a_shutdown_cancels_what_is_not_established);
 	tcase_add_test(tc, a_shutdown_rejects_requests_and_closes_listeners);
+	tcase_add_loop_test(tc, a_request_stays_when_the_base_that_it_shall_move_to_ends, 0, 2);
+	tcase_add_loop_test(tc, a_request_is_rejected_when_the_base_ends_that_it_moves_to, 0, 2);
 	tcase_add_test(tc, a_base_that_is_shut_down_makes_no_objects_and_takes_calls);
 	tcase_add_test(tc, a_close_ends_the_wait_of_a_shutdown);
 	tcase_add_test(tc, a_shutdown_waits_for_a_connection_that_moved_here);

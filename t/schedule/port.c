@@ -77,15 +77,12 @@ static void move(struct schedule *s)
 	object_call(&ask->object, REQUEST_MOVE);
 	ret = evrdma_request_move(ask->request, owner->base, on_arrived, ask);
 	object_returned(&ask->object, REQUEST_MOVE, ret);
-	MUST(ret == (owner->object.state == BASE_CLOSING ? -EPIPE : 0) || schedule_excuses(s, ret),
+	MUST(ret == (owner->object.state == BASE_OPEN ? 0 : -EPIPE) || schedule_excuses(s, ret),
 		"request %u: move gives %d", ask->object.number, ret);
 	if (ret)
 		return;
 	ask->object.owner = owner->object.owner;
 	ask->object.state = REQUEST_MOVING;
-	/* There it is rejected. */
-	if (owner->object.state == BASE_LEAVING)
-		ask_forget(ask);
 }
 
 static void get_request(struct schedule *s)

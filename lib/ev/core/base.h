@@ -45,6 +45,7 @@ struct evrdma_base {
 	struct evr_lock inbox_lock;
 	struct evr_inbox inbox; /* under the lock */
 	bool inbox_closed;      /* under the lock */
+	bool inbox_for_calls;   /* under the lock: no objects come any more */
 	unsigned inbox_coming;  /* under the lock: announced, and not there yet */
 
 	bool shutting_down;

@@ -51,15 +51,20 @@ static void wake(struct evrdma_base *base)
 		;
 }
 
-int evr_inbox_announce(struct evrdma_base *base)
+static int announce(struct evrdma_base *base, bool is_call)
 {
 	int ret;
 
 	evr_lock(&base->inbox_lock);
-	ret = base->inbox_closed ? -EPIPE : 0;
+	ret = base->inbox_closed || (base->inbox_for_calls && !is_call) ? -EPIPE : 0;
 	base->inbox_coming += !ret;
 	evr_unlock(&base->inbox_lock);
 	return ret;
+}
+
+int evr_inbox_announce(struct evrdma_base *base)
+{
+	return announce(base, false);
 }
 
 /* With the lock held: when it is given up, the base may be gone. */
@@ -75,11 +80,18 @@ void evr_inbox_bring(struct evrdma_base *base, struct evr_inbox_item *item)
 
 int evr_inbox_put(struct evrdma_base *base, struct evr_inbox_item *item)
 {
-	int ret = evr_inbox_announce(base);
+	int ret = announce(base, true);
 
 	if (!ret)
 		evr_inbox_bring(base, item);
 	return ret;
+}
+
+void evr_inbox_refuse_objects(struct evrdma_base *base)
+{
+	evr_lock(&base->inbox_lock);
+	base->inbox_for_calls = true;
+	evr_unlock(&base->inbox_lock);
 }
 
 void evr_inbox_close(struct evrdma_base *base)

@@ -22,12 +22,15 @@ void evr_inbox_fini(struct evrdma_base *base);
 /* Any thread. 0, or -EPIPE when the base is closing. */
 int evr_inbox_put(struct evrdma_base *base, struct evr_inbox_item *item);
 /*
- * The same in two steps, with no lock held between them: what is announced the base waits for
- * before it ends. Then the item comes, or NULL when nothing will; the item is the base's thread's.
+ * The same for what becomes an object there, also -EPIPE when the base is being shut down. In two
+ * steps, with no lock held between them: what is announced the base waits for before it ends. Then
+ * the item comes, or NULL when nothing will; the item is the base's thread's.
  */
 int evr_inbox_announce(struct evrdma_base *base);
 void evr_inbox_bring(struct evrdma_base *base, struct evr_inbox_item *item);
 
+/* Any announcement from now on gives -EPIPE; puts go on. */
+void evr_inbox_refuse_objects(struct evrdma_base *base);
 /* Any put from now on gives -EPIPE; what is there or announced already will be delivered. */
 void evr_inbox_close(struct evrdma_base *base);
 /* Delivers what is there, as far as a turn's budget goes. Returns whether there is more to come. */

@@ -48,6 +48,7 @@ int evrdma_base_shutdown(struct evrdma_base *base, int timeout_ms, evrdma_base_c
 	if (evr_base_closing(base))
 		return -EALREADY;
 	base->shutting_down = true;
+	evr_inbox_refuse_objects(base);
 	base->shutdown_end_us = evr_clock_now_us() + (uint64_t)timeout_ms * EVR_US_PER_MS;
 	base->closed_cb = cb;
 	base->closed_arg = arg;
