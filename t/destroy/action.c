@@ -30,7 +30,7 @@ static void forget_with_base(struct object *base, bool closed)
 			continue;
 		if (object->type == REQUEST)
 			object->it = NULL;
-		if (closed &&
+		if (closed && !object->shared &&
 			(object->type == POOL || object->type == SRQ || object->type == DOMAIN))
 			object->it = NULL;
 	}

@@ -161,7 +161,7 @@ static void reach_state(struct fixture *fixture)
 		NULL;
 	fixture->second = fixture->other_endpoint = fixture->group = fixture->id = fixture->buf =
 		NULL;
-	fixture->srq = fixture->domain = NULL;
+	fixture->srq = fixture->domain = fixture->far_client = NULL;
 	fixture->remote = (struct evrdma_remote){ 0 };
 }
 
@@ -177,7 +177,7 @@ static void play(struct fixture *fixture)
 	}
 }
 
-/* What is held by hand outlives the bases, and is nobody's but the program's. */
+/* What is held by hand, or shared, outlives the bases, and is nobody's but the program's. */
 static void leave(struct fixture *fixture)
 {
 	unsigned i;
@@ -192,7 +192,7 @@ static void leave(struct fixture *fixture)
 		fixture_answer(fixture);
 	run_to_the_end(fixture);
 	for (i = 0; i < fixture->num_objects; i++)
-		if (fixture->objects[i].type == BUF)
+		if (fixture->objects[i].type == BUF || fixture->objects[i].shared)
 			end_object(&fixture->objects[i]);
 	if (fixture->dns) {
 		evdns_base_free(fixture->dns, 0);

@@ -94,6 +94,7 @@ struct object {
 	enum type type;
 	struct object *base;
 	void *it;	/* NULL once it is gone, or given away */
+	bool shared;	/* of the process: it is there when its base is gone */
 	bool bystander; /* it is there to be ended: what it is told is no point */
 	bool user_receives;
 	bool leaving;		/* a base that is shut down */
@@ -177,13 +178,14 @@ struct fixture {
 
 	/* what the steps of scenarios and states share */
 	struct object *pool, *listener, *client, *server, *second, *endpoint, *other_endpoint;
+	struct object *far_client; /* on the second base */
 	struct object *group, *peer, *id, *buf, *srq, *domain;
 	struct evrdma_remote remote;
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *stray;
 	struct ibv_srq *verbs_srq;
 	struct evrdma_buf *kept; /* of a message that came, while keeps is set */
-	bool keeps;
+	bool keeps, finds_sender;
 	struct evdns_base *dns;
 	int dns_fd;
 	char memory[4096];
@@ -238,17 +240,21 @@ struct object *make_pool(struct object *base);
 struct object *make_small_pool(struct object *base);
 struct object *make_srq(struct object *base, struct object *pool);
 struct object *make_domain(struct object *base);
+/* One of the process, that the base is the first to use. */
+struct object *make_shared_domain(struct object *base);
 struct object *make_listener(struct object *base, enum fake_kind kind, int port_space);
 struct object *make_conn(struct object *base, const struct evrdma_conn_options *options);
 void conn_connect(struct object *conn, const struct object *listener, enum fake_kind kind);
 void conn_send(struct object *conn, unsigned n);
-int conn_send_buf(struct object *conn, struct object *buf, struct op *op);
+void conn_send_buf(struct object *conn, struct object *buf);
+void conn_expose(struct object *conn, struct object *buf);
 void conn_receive(struct object *conn, unsigned n);
 void conn_write(struct object *conn, const struct evrdma_remote *remote);
 /* A pair on a listener of its own, both up. */
 void make_pair(struct fixture *fixture, enum fake_kind kind);
 struct object *make_buf(struct object *pool);
 struct object *make_reference(struct fixture *fixture);
+struct object *make_shared_buf(struct object *domain);
 
 /* --- scenarios.c --- */
 

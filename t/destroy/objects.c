@@ -95,6 +95,14 @@ struct object *make_domain(struct object *base)
 	return object_new(base->fixture, DOMAIN, base, evrdma_domain_new(base->it));
 }
 
+struct object *make_shared_domain(struct object *base)
+{
+	struct object *domain = object_new(base->fixture, DOMAIN, base, evrdma_domain_new_shared());
+
+	domain->shared = true;
+	return domain;
+}
+
 struct object *make_buf(struct object *pool)
 {
 	struct evrdma_buf *buf = pool && pool->it ? evrdma_pool_get(pool->it) : NULL;
@@ -109,16 +117,35 @@ static void on_cleanup(void *data, size_t size, void *arg)
 	op_told(arg, false);
 }
 
+static const unsigned all_flags =
+	EVRDMA_BUF_OPT_REMOTE_READ | EVRDMA_BUF_OPT_REMOTE_WRITE | EVRDMA_BUF_OPT_REMOTE_ATOMIC;
+
 struct object *make_reference(struct fixture *fixture)
 {
-	const unsigned all = EVRDMA_BUF_OPT_REMOTE_READ | EVRDMA_BUF_OPT_REMOTE_WRITE |
-			     EVRDMA_BUF_OPT_REMOTE_ATOMIC;
 	struct object *buf = object_new(fixture, BUF, fixture->base, fixture);
 	struct op *op = op_new(buf, ROW_BUF_CLEANUP, ROW_BUF_CLEANUP);
 
 	buf->it = evrdma_buf_new_reference(
-		fixture->memory, sizeof(fixture->memory), all, on_cleanup, op);
+		fixture->memory, sizeof(fixture->memory), all_flags, on_cleanup, op);
 	ck_assert_ptr_nonnull(buf->it);
+	op_begun(op, 0);
+	return buf;
+}
+
+struct object *make_shared_buf(struct object *domain)
+{
+	struct fixture *fixture = domain->fixture;
+	struct object *buf;
+	struct op *op;
+
+	if (!domain->it)
+		return NULL;
+	buf = object_new(fixture, BUF, domain->base, fixture);
+	op = op_new(buf, ROW_BUF_CLEANUP, ROW_BUF_CLEANUP);
+	buf->it = evrdma_buf_new_shared(
+		domain->it, fixture->memory, sizeof(fixture->memory), all_flags, on_cleanup, op);
+	ck_assert_ptr_nonnull(buf->it);
+	buf->shared = true;
 	op_begun(op, 0);
 	return buf;
 }
@@ -180,13 +207,17 @@ static void on_conn_recv(struct evrdma_conn *conn, const struct evrdma_recv *rec
 		object->fixture->kept = evrdma_buf_ref(recv->buf);
 }
 
+/* Nobody names a domain any more that was given up. */
 struct object *make_conn(struct object *base, const struct evrdma_conn_options *options)
 {
+	struct evrdma_conn_options own = *options;
 	struct object *conn;
 
 	if (!base || !base->it)
 		return NULL;
-	conn = object_new(base->fixture, CONN, base, evrdma_conn_new(base->it, options));
+	if (base->fixture->domain && !base->fixture->domain->it)
+		own.domain = NULL;
+	conn = object_new(base->fixture, CONN, base, evrdma_conn_new(base->it, &own));
 	if (conn)
 		evrdma_conn_setcb(conn->it, on_conn_recv, on_conn_event, conn);
 	return conn;
@@ -211,9 +242,21 @@ static void on_conn_sent(struct evrdma_conn *conn, struct evrdma_buf *buf,
 	op_told(arg, error != NULL);
 }
 
-int conn_send_buf(struct object *conn, struct object *buf, struct op *op)
+void conn_send_buf(struct object *conn, struct object *buf)
 {
-	return evrdma_conn_send(conn->it, buf->it, MESSAGE, on_conn_sent, op);
+	struct op *op;
+
+	if (!conn || !conn->it || !buf || !buf->it)
+		return;
+	op = op_new(conn, ROW_CONN_SENT, ROW_CONN_SEND_FAILED);
+	op_begun(op, evrdma_conn_send(conn->it, buf->it, MESSAGE, on_conn_sent, op));
+}
+
+void conn_expose(struct object *conn, struct object *buf)
+{
+	if (conn && conn->it && buf && buf->it)
+		op_begun(&(struct op){ .object = conn },
+			evrdma_conn_expose(conn->it, buf->it, &conn->fixture->remote));
 }
 
 /* The library's references are the only ones left when it returns. */

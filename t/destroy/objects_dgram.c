@@ -31,9 +31,16 @@ static void on_endpoint_event(struct evrdma_dgram *it, enum evrdma_dgram_event e
 	}
 }
 
+static struct object *find_sender(struct object *endpoint, const struct evrdma_recv *recv);
+
 static void on_datagram(struct evrdma_dgram *it, const struct evrdma_recv *recv, void *arg)
 {
-	point(arg, ROW_DGRAM_RECV);
+	struct object *endpoint = arg;
+	struct fixture *fixture = endpoint->fixture;
+
+	point(endpoint, ROW_DGRAM_RECV);
+	if (fixture->finds_sender && !fixture->peer && !recv->err)
+		fixture->peer = find_sender(endpoint, recv);
 }
 
 struct object *make_endpoint(struct object *base, struct object *pool)
@@ -176,6 +183,17 @@ struct object *find_peer(
 	return object_new(fixture, PEER, endpoint->base,
 		evrdma_peer_new(
 			endpoint->it, address(fixture_ip(kind), port), NULL, on_peer_event, peer));
+}
+
+static struct object *find_sender(struct object *endpoint, const struct evrdma_recv *recv)
+{
+	struct fixture *fixture = endpoint->fixture;
+	struct object *peer = &fixture->objects[fixture->num_objects];
+
+	if (!endpoint->it)
+		return NULL;
+	return object_new(fixture, PEER, endpoint->base,
+		evrdma_peer_new_sender(endpoint->it, recv, on_peer_event, peer));
 }
 
 /* --- ids ------------------------------------------------------------------------------------ */

@@ -64,10 +64,7 @@ static void client_writes(struct fixture *fixture)
 static void server_exposes(struct fixture *fixture)
 {
 	fixture->buf = make_reference(fixture);
-	if (fixture->server && fixture->server->it)
-		op_begun(&(struct op){ .object = fixture->server },
-			evrdma_conn_expose(
-				fixture->server->it, fixture->buf->it, &fixture->remote));
+	conn_expose(fixture->server, fixture->buf);
 }
 
 static void client_disconnects(struct fixture *fixture)
@@ -363,6 +360,49 @@ static STEPS(unused) = { share, pair, client_sends, queue_runs_low, client_close
 static STEPS(shared) = { share, pair, client_sends, server_sends, queue_runs_low, tick,
 	sharing_ends, tick, client_closes, tick, NULL };
 
+static void share_memory(struct fixture *fixture)
+{
+	fixture->second = make_base(fixture);
+	fixture->domain = make_shared_domain(fixture->base);
+	fixture->buf = make_shared_buf(fixture->domain);
+	fixture->options.domain = fixture->domain->it;
+}
+
+/* The pool is the first base's. */
+static void second_connects(struct fixture *fixture)
+{
+	struct evrdma_conn_options options = fixture->options;
+
+	options.recv_pool = NULL;
+	fixture->far_client = make_conn(fixture->second, &options);
+	if (fixture->listener)
+		conn_connect(fixture->far_client, fixture->listener, fixture->kind);
+}
+
+static void server_exposes_shared(struct fixture *fixture)
+{
+	conn_expose(fixture->server, fixture->buf);
+}
+
+static void both_send_shared(struct fixture *fixture)
+{
+	conn_send_buf(fixture->client, fixture->buf);
+	conn_send_buf(fixture->far_client, fixture->buf);
+}
+
+static void domain_goes(struct fixture *fixture)
+{
+	end_object(fixture->domain);
+}
+
+static STEPS(shared_memory) = { share_memory, pair, second_connects, server_exposes_shared,
+	client_writes, both_send_shared, tick, buf_goes, domain_goes, tick, second_closes, tick,
+	all_close, NULL };
+
+static STEPS(given_up) = { share_memory, pair, second_connects, fixture_stop_work, both_send_shared,
+	buf_goes, domain_goes, tick, client_closes, fixture_go_on_working, tick, second_closes,
+	all_close, NULL };
+
 static void receive_into_small(struct fixture *fixture)
 {
 	struct object *pool = make_small_pool(fixture->base);
@@ -466,6 +506,8 @@ const struct scenario conn_scenarios[] = {
 	{ "a shutdown", shutdown_steps },
 	{ "shared buffers, and a domain", shared_steps, FAKE_SRQS },
 	{ "shared buffers that nobody uses", unused_steps, FAKE_SRQS },
+	{ "memory that two bases share", shared_memory_steps },
+	{ "shared memory that is given up under way", given_up_steps },
 	{ "a pool that cannot be registered", starved_steps },
 	{ "events on another base", migrated_steps },
 	{ "a stray id", stray_steps },

@@ -145,6 +145,34 @@ static void peer_found(struct fixture *fixture)
 	fixture->victim = fixture->peer;
 }
 
+/* Its own datagrams come back to the endpoint. */
+static void hear_sender(struct fixture *fixture, bool is_known)
+{
+	ready(fixture);
+	fixture->group = join(fixture->endpoint);
+	fixture_settle(fixture);
+	if (!is_known)
+		fake_hold(FAKE_ADDR);
+	fixture->finds_sender = true;
+	endpoint_send(fixture->endpoint, fixture->group, NULL, 1);
+	fake_step(1);
+	fixture_settle(fixture);
+	fixture->finds_sender = false;
+	fixture->victim = fixture->peer;
+}
+
+static void sender(struct fixture *fixture)
+{
+	hear_sender(fixture, true);
+}
+
+static void sender_at_address(struct fixture *fixture)
+{
+	hear_sender(fixture, false);
+	ck_assert_uint_eq(fake_held(FAKE_ADDR), 1);
+	fake_keep(FAKE_ADDR);
+}
+
 static void busy_peer(struct fixture *fixture)
 {
 	busy(fixture);
@@ -243,6 +271,93 @@ static void no_longer_used_domain(struct fixture *fixture)
 	fixture->victim = fixture->domain;
 }
 
+static void new_shared_domain(struct fixture *fixture)
+{
+	fixture->domain = fixture->victim = make_shared_domain(fixture->base);
+}
+
+static void new_shared_buf(struct fixture *fixture)
+{
+	new_shared_domain(fixture);
+	fixture->buf = fixture->victim = make_shared_buf(fixture->domain);
+}
+
+static void homeless_shared_buf(struct fixture *fixture)
+{
+	new_shared_buf(fixture);
+	end_object(fixture->domain);
+}
+
+static void connect_from_second(struct fixture *fixture)
+{
+	struct evrdma_conn_options options = fixture->options;
+
+	fixture->second = make_base(fixture);
+	options.recv_pool = NULL;
+	fixture->far_client = make_conn(fixture->second, &options);
+	conn_connect(fixture->far_client, fixture->listener, fixture->kind);
+	fixture_settle(fixture);
+}
+
+/* A buffer of two bases: one has exposed it, and both send from it. */
+static void share_memory(struct fixture *fixture)
+{
+	new_shared_buf(fixture);
+	fixture->options.domain = fixture->domain->it;
+	make_pair(fixture, fixture->kind);
+	connect_from_second(fixture);
+	fixture->options.domain = NULL;
+	conn_expose(fixture->server, fixture->buf);
+	fixture_stop_work(fixture);
+	conn_send_buf(fixture->client, fixture->buf);
+	conn_send_buf(fixture->far_client, fixture->buf);
+	fixture_settle(fixture);
+	fixture_go_on_working(fixture);
+}
+
+static void used_shared_domain(struct fixture *fixture)
+{
+	share_memory(fixture);
+	fixture->victim = fixture->domain;
+}
+
+static void used_shared_buf(struct fixture *fixture)
+{
+	share_memory(fixture);
+	fixture->victim = fixture->buf;
+}
+
+static void last_of_shared_memory(struct fixture *fixture)
+{
+	used_shared_buf(fixture);
+	end_object(fixture->domain);
+	fixture_settle(fixture);
+}
+
+static void no_longer_used_shared_buf(struct fixture *fixture)
+{
+	new_shared_buf(fixture);
+	fixture->options.domain = fixture->domain->it;
+	make_pair(fixture, fixture->kind);
+	fixture->options.domain = NULL;
+	conn_expose(fixture->server, fixture->buf);
+	end_object(fixture->client);
+	end_object(fixture->server);
+	fixture_settle(fixture);
+}
+
+static void no_longer_used_shared_domain(struct fixture *fixture)
+{
+	no_longer_used_shared_buf(fixture);
+	fixture->victim = fixture->domain;
+}
+
+static void sharing_base(struct fixture *fixture)
+{
+	share_memory(fixture);
+	fixture->victim = fixture->second;
+}
+
 static void held(struct fixture *fixture)
 {
 	fixture->victim = make_buf(fixture->pool);
@@ -266,13 +381,10 @@ static void exposed(struct fixture *fixture)
 /* The caller's reference, while the device has the memory. */
 static void posted(struct fixture *fixture)
 {
-	struct op *op;
-
 	make_pair(fixture, fixture->kind);
 	fixture_stop_work(fixture);
 	reference(fixture);
-	op = op_new(fixture->client, ROW_CONN_SENT, ROW_CONN_SEND_FAILED);
-	op_begun(op, conn_send_buf(fixture->client, fixture->victim, op));
+	conn_send_buf(fixture->client, fixture->victim);
 	fixture_settle(fixture);
 	fixture_go_on_working(fixture);
 }
@@ -344,6 +456,8 @@ const struct state more_states[] = {
 	{ PEER, "a peer whose route is looked for", peer_at_route },
 	{ PEER, "a peer who is asked", peer_asking },
 	{ PEER, "a peer", peer_found },
+	{ PEER, "a peer who has sent", sender },
+	{ PEER, "a peer who has sent, and is looked for", sender_at_address },
 	{ PEER, "a peer with datagrams posted", busy_peer },
 	{ PEER, "a peer that closes", peer_closing },
 	{ PEER, "a peer who refused", refused },
@@ -355,12 +469,21 @@ const struct state more_states[] = {
 	{ DOMAIN, "a new domain", new_domain },
 	{ DOMAIN, "a domain in use", used_domain, .needs = FAKE_SRQS },
 	{ DOMAIN, "a domain out of use", no_longer_used_domain, .needs = FAKE_SRQS },
+	{ DOMAIN, "a new shared domain", new_shared_domain },
+	{ DOMAIN, "a shared domain in use", used_shared_domain },
+	{ DOMAIN, "a shared domain out of use", no_longer_used_shared_domain },
+	{ BUF, "a new shared buffer", new_shared_buf },
+	{ BUF, "a shared buffer in use", used_shared_buf },
+	{ BUF, "a shared buffer out of use", no_longer_used_shared_buf },
+	{ BUF, "a shared buffer whose domain was given up", homeless_shared_buf },
+	{ BUF, "the last of a shared domain", last_of_shared_memory },
 	{ BUF, "a buffer", held },
 	{ BUF, "a buffer of the user's memory", reference },
 	{ BUF, "a buffer that is exposed", exposed },
 	{ BUF, "a buffer that is posted", posted },
 	{ BASE, "another base", idle_base },
 	{ BASE, "another base with work posted", busy_base },
+	{ BASE, "another base that shares memory", sharing_base },
 	{ BASE, "another base that closes", closing_base },
 	{ BASE, "another base that is shut down", leaving_base },
 	{ BASE, "the base", own_base },

@@ -21,8 +21,16 @@ grep -qx evrdma_base_close "$scratch/ends" || echo "evrdma_base_close was not fo
 unknown t/destroy/action.c <"$scratch/ends" >>"$findings"
 verdict "everything that can be ended is"
 
+sed -nE 's/^[a-z].* \*?(evrdma_[a-z]+_new(_[a-z]+)*)\(.*/\1/p' include/evrdma/*.h |
+	sort -u >"$scratch/makers"
+grep -qx evrdma_base_new "$scratch/makers" || echo "evrdma_base_new was not found" >>"$findings"
+cat t/destroy/*.c >"$scratch/all"
+unknown "$scratch/all" <"$scratch/makers" |
+	sed 's/ is not in .*/ makes nothing in t\/destroy/' >>"$findings"
+verdict "everything that can be made is there to be ended"
+
 # What cannot be ended by a call of its own is no object.
-sed -nE 's/^[a-z].* \*?(evrdma_[a-z]+)_new(_[a-z]+)?\(.*/\1/p' include/evrdma/*.h | sort -u |
+sed -E 's/_new(_[a-z]+)*$//' "$scratch/makers" | sort -u |
 	while read -r object; do
 		grep -qE "^${object}_(close|free|unref)$" "$scratch/ends" || echo "$object has no end"
 	done >>"$findings"
