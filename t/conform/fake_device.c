@@ -404,6 +404,21 @@ START_TEST(the_reason_in_a_completion_is_told_though_an_event_came_first)
 }
 END_TEST
 
+/* Where a queue pair is in error already a device may refuse what is posted: the CM says why. */
+START_TEST(a_send_that_is_refused_because_the_peer_left_is_not_the_reason)
+{
+	struct fixture *f = fixture_new();
+
+	f->on_event = keep_open;
+	fixture_connect_pair(f);
+	evrdma_conn_close(f->server->conn);
+	endpoint_send(f->client, 1, 64);
+	fixture_run_until(f, fixture_client_is_down, PATIENCE_MS);
+	ck_assert_msg(!f->client->error, "%s", f->last_error);
+	fixture_free(f);
+}
+END_TEST
+
 /* --- removal --------------------------------------------------------------------------------- */
 
 /* Where it went without waiting nothing is flushed any more, and nothing under way. */
@@ -485,6 +500,7 @@ TCase *device_case(void)
 	if (fake_testbed_kind != FAKE_IWARP)
 		tcase_add_test(tc, the_reason_in_a_completion_is_told_though_an_event_came_first);
 	tcase_add_test(tc, whenever_a_device_is_removed_that_is_told_once);
+	tcase_add_test(tc, a_send_that_is_refused_because_the_peer_left_is_not_the_reason);
 	tcase_add_test(tc, a_close_does_not_wait_for_the_work_of_a_device_that_is_gone);
 	tcase_add_test(tc, no_answer_leaves_before_the_buffer_of_its_question_is_posted);
 	tcase_add_test(tc, a_queue_that_is_used_up_at_once_is_counted_once);

@@ -91,6 +91,23 @@ static const struct fake_profile profiles[] = {
 		.arming_twice_wakes = true,
 		.disassociates = true,
 	},
+	{
+		.name = "cxgb4",
+		.kind = FAKE_IWARP,
+		.max_sge = 4,
+		.max_sge_rd = 1,
+		.max_srq = -1,
+		.max_rd_atom = 32,
+		.max_inline = 200,
+		.errors_are_negative = true,
+		.send_before_rts = -1,
+		.too_long_is_told = true,
+		.reads_are_overtaken = true,
+		.read_sink_is_remote = true,
+		.flush = FAKE_FLUSH_WHEN_POLLED,
+		.orphans = FAKE_ORPHANS_PURGED,
+		.late_post = FAKE_LATE_POST_REFUSED,
+	},
 	/* No device is all of this at once: each limit at its smallest, each option missing. */
 	{
 		.name = "odd",

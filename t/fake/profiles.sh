@@ -6,7 +6,7 @@
 . "${top_srcdir:-.}/t/lint/lint.sh"
 cd "$top_builddir" || exit 99
 
-profiles=${EVR_PROFILES:-rxe siw mlx5 bnxt_re irdma-iwarp odd}
+profiles=${EVR_PROFILES:-rxe siw mlx5 bnxt_re irdma-iwarp cxgb4 odd}
 suites='conform destroy sweep schedule'
 schedules=1500
 [ -z "$(make_var EVR_SAN_FLAGS)" ] || schedules=600

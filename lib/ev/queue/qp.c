@@ -626,12 +626,30 @@ void evr_qp_received(struct evr_qp *qp, struct evrdma_buf *buf, const struct ibv
 		qp->ops->received(qp, &recv);
 }
 
+static bool is_over(enum ibv_qp_state state)
+{
+	return state == IBV_QPS_SQD || state == IBV_QPS_SQE || state == IBV_QPS_ERR;
+}
+
+/* Some devices refuse work for a QP that is over, where others flush it. Neither is the reason. */
+static void refused(struct evr_qp *qp, int err)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	int ret = ibv_query_qp(qp->qp, &attr, IBV_QP_STATE, &init);
+
+	if (!ret && is_over(attr.qp_state))
+		qp->ops->flushed(qp);
+	else
+		evr_qp_fail(qp, ret ? abs(ret) : err);
+}
+
 static void post_due(struct evr_qp *qp)
 {
 	int ret = qp->qp && !qp->in_error ? evr_recvq_post_due(&qp->recvq) : 0;
 
 	if (ret)
-		evr_qp_fail(qp, -ret);
+		refused(qp, -ret);
 }
 
 static void complete_recv(struct evr_qp *qp, uint32_t slot, const struct ibv_wc *wc)
@@ -771,5 +789,5 @@ static void post(struct evr_task *task)
 	if (!ret)
 		ret = evr_sends_post(qp);
 	if (ret)
-		evr_qp_fail(qp, -ret);
+		refused(qp, -ret);
 }
