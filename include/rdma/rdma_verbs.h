@@ -20,11 +20,16 @@
 extern "C" {
 #endif
 
-/* Turns the result of a verb, 0 or an errno, into 0 or -1 and errno. A -1 keeps its errno. */
+/*
+ * Turns the result of a verb, 0 or an errno, into 0 or -1 and errno. Some drivers give a negative
+ * errno. A -1 keeps its errno.
+ */
 static inline int rdma_seterrno(int ret)
 {
 	if (ret > 0)
 		errno = ret;
+	else if (ret < -1)
+		errno = -ret;
 	return ret ? -1 : 0;
 }
 

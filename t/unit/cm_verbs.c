@@ -76,6 +76,7 @@ START_TEST(results_of_verbs_become_errnos)
 	ck_assert_int_eq(rdma_seterrno(-1), -1);
 	ck_assert_int_eq(errno, EPIPE);
 	ck_assert_fails(rdma_seterrno(EBUSY), EBUSY);
+	ck_assert_fails(rdma_seterrno(-EBUSY), EBUSY);
 }
 END_TEST
 
