@@ -404,6 +404,20 @@ START_TEST(the_reason_in_a_completion_is_told_though_an_event_came_first)
 }
 END_TEST
 
+START_TEST(what_a_device_says_of_a_post_is_told_whatever_its_sign)
+{
+	struct fixture *f = fixture_new();
+
+	f->on_event = keep_open;
+	fixture_connect_pair(f);
+	fake_fail_next("ibv_post_send", ENOMEM);
+	endpoint_send(f->client, 1, 64);
+	fixture_run_until(f, fixture_client_is_down, PATIENCE_MS);
+	ck_assert_int_eq(f->client->error, ENOMEM);
+	fixture_free(f);
+}
+END_TEST
+
 /* Where a queue pair is in error already a device may refuse what is posted: the CM says why. */
 START_TEST(a_send_that_is_refused_because_the_peer_left_is_not_the_reason)
 {
@@ -437,6 +451,26 @@ START_TEST(a_close_does_not_wait_for_the_work_of_a_device_that_is_gone)
 	evrdma_conn_close(f->server->conn);
 	fixture_run_until(f, none_live, PATIENCE_MS);
 	fake_work_by_hand(false);
+	fixture_free(f);
+}
+END_TEST
+
+/* Its end is told for ever, and here before what the CM says. */
+START_TEST(the_channel_of_a_device_that_is_gone_keeps_nobody_from_hearing_of_it)
+{
+	struct evrdma_base_options options;
+	struct fixture *f = fixture_new();
+
+	ck_assert_int_eq(event_base_priority_init(f->loop, 2), 0);
+	evrdma_base_options_init(&options);
+	options.cm_priority = 1;
+	options.data_priority = 0;
+	fixture_replace_base(f, &options);
+	f->on_event = keep_open;
+	fixture_connect_pair(f);
+	testbed.remove_device();
+	fixture_run_until(f, fixture_client_is_down, PATIENCE_MS);
+	ck_assert_int_eq(f->client->error, ENODEV);
 	fixture_free(f);
 }
 END_TEST
@@ -500,8 +534,10 @@ TCase *device_case(void)
 	if (fake_testbed_kind != FAKE_IWARP)
 		tcase_add_test(tc, the_reason_in_a_completion_is_told_though_an_event_came_first);
 	tcase_add_test(tc, whenever_a_device_is_removed_that_is_told_once);
+	tcase_add_test(tc, what_a_device_says_of_a_post_is_told_whatever_its_sign);
 	tcase_add_test(tc, a_send_that_is_refused_because_the_peer_left_is_not_the_reason);
 	tcase_add_test(tc, a_close_does_not_wait_for_the_work_of_a_device_that_is_gone);
+	tcase_add_test(tc, the_channel_of_a_device_that_is_gone_keeps_nobody_from_hearing_of_it);
 	tcase_add_test(tc, no_answer_leaves_before_the_buffer_of_its_question_is_posted);
 	tcase_add_test(tc, a_queue_that_is_used_up_at_once_is_counted_once);
 	if (!testbed_has(TESTBED_SRQS))

@@ -131,7 +131,6 @@ static const struct fake_profile profiles[] = {
 		.reads_sge0 = true,
 		.blames_the_oldest = true,
 		.access_error_first = true,
-		.flush = FAKE_FLUSH_UNASKED,
 		.last_wqe = FAKE_LAST_WQE_NEVER,
 		.orphans = FAKE_ORPHANS_FATAL,
 		.late_post = FAKE_LATE_POST_REFUSED,

@@ -319,18 +319,33 @@ static int poll_failed(struct fake_cq *cq)
 	return profile->poll_failure ? profile->poll_failure : -1;
 }
 
+/* Where the device has nothing to say, what was there before stays. */
+static void fill(enum fake_wc_fields fields, const struct ibv_wc *from, struct ibv_wc *wc)
+{
+	const struct ibv_wc before = *wc;
+
+	*wc = *from;
+	if (fields == FAKE_WC_ALL)
+		return;
+	wc->slid = before.slid;
+	wc->sl = before.sl;
+	wc->pkey_index = before.pkey_index;
+	wc->dlid_path_bits = before.dlid_path_bits;
+}
+
 static void poll_one(struct fake_cq *cq, struct ibv_wc *wc)
 {
+	const struct fake_profile *profile = fake_profile_at(&cq->node);
 	struct fake_cqe *cqe = take_cqe(cq);
 	struct fake_qp *qp = fake_qp_find(cqe->wc.qp_num);
 
 	if (qp)
 		qp->sq_used -= cqe->sq_slots;
-	else if (fake_profile_at(&cq->node)->orphans == FAKE_ORPHANS_FATAL)
+	else if (profile->orphans == FAKE_ORPHANS_FATAL)
 		fake_misuse("a completion of a queue pair that was destroyed was polled");
 	if (cqe->recv)
 		fake_receive_late(cqe->recv);
-	*wc = cqe->wc;
+	fill(profile->wc, &cqe->wc, wc);
 	cqe_free(cqe);
 }
 

@@ -73,16 +73,6 @@ static void put_grh(
 	put_ipv4(out + IPV4_AT, attr, sgid);
 }
 
-/* Where the device has nothing to say, what was there before stays. */
-static void put_address(const struct fake_device *device, struct ibv_wc *wc)
-{
-	wc->slid = device->port.lid;
-	if (device->profile->wc == FAKE_WC_ALL)
-		return;
-	wc->slid = wc->pkey_index = UINT16_MAX;
-	wc->sl = wc->dlid_path_bits = UINT8_MAX;
-}
-
 /* Nothing is posted, the key is wrong: a datagram is dropped without a word. */
 static void deliver(struct fake_qp *from, struct fake_qp *to, const struct fake_send *send,
 	const uint8_t *packet, size_t len)
@@ -101,7 +91,7 @@ static void deliver(struct fake_qp *from, struct fake_qp *to, const struct fake_
 		return;
 	wc.status = fake_receive(fake_profile_at(&to->node), to->qp.pd, recv, packet, len);
 	wc.byte_len = (uint32_t)len;
-	put_address(from->node.context->device, &wc);
+	wc.slid = from->node.context->device->port.lid;
 	if (attr->is_global)
 		wc.wc_flags |= IBV_WC_GRH;
 	if (send->wr.opcode == IBV_WR_SEND_WITH_IMM) {

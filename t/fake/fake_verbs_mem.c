@@ -162,6 +162,8 @@ static bool has_neighbour(const struct fake_context *context, const struct ibv_a
 	return false;
 }
 
+enum { MOST_SL = 15 };
+
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct fake_context *context = fake_pd_of(pd)->node.context;
@@ -170,7 +172,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	FAKE_GUARD();
 	FAKE_VERB_NULL(context, "ibv_create_ah");
 	errno = EINVAL;
-	if (attr->port_num != 1 ||
+	if (attr->port_num != 1 || attr->sl > MOST_SL ||
 		(attr->is_global && attr->grh.sgid_index >= context->device->gid_count))
 		return NULL;
 	/* An Ethernet port has no other way to address than by GID. */
@@ -220,6 +222,14 @@ static void sender_of(const struct ibv_grh *grh, union ibv_gid *gid)
 	memcpy(&gid->raw[12], bytes + 20 + 12, 4);
 }
 
+/* None of our GIDs is that of a group. */
+static bool is_for_group(const struct ibv_grh *grh)
+{
+	const uint8_t *bytes = (const uint8_t *)grh;
+
+	return is_ipv4(bytes) ? bytes[20 + 16] >> 4 == 0xe : grh->dgid.raw[0] == 0xff;
+}
+
 static uint8_t gid_index_for(const struct fake_device *device, const union ibv_gid *peer)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -237,6 +247,10 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ib
 	attr->port_num = port_num;
 	if (!(wc->wc_flags & IBV_WC_GRH))
 		return 0;
+	if (is_for_group(grh)) {
+		errno = EINVAL;
+		return -1;
+	}
 	attr->is_global = 1;
 	sender_of(grh, &attr->grh.dgid);
 	attr->grh.sgid_index = gid_index_for(fake_context_of(context)->device, &attr->grh.dgid);
@@ -249,6 +263,7 @@ struct ibv_ah *ibv_create_ah_from_wc(
 {
 	struct ibv_ah_attr attr;
 
-	ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr);
+	if (ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr))
+		return NULL;
 	return ibv_create_ah(pd, &attr);
 }
