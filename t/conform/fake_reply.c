@@ -131,6 +131,11 @@ static bool two_are_good(struct fixture *f)
 	return told.good == 2;
 }
 
+static bool three_are_good(struct fixture *f)
+{
+	return told.good == 3;
+}
+
 static bool one_has_failed(struct fixture *f)
 {
 	return told.failed;
@@ -184,6 +189,24 @@ START_TEST(replies_to_a_neighbour_are_sent_when_it_is_found)
 	ck_assert_int_eq(reply(&m), 0);
 	fixture_run_until(f, all_is_told, PATIENCE_MS);
 	ck_assert_uint_eq(told.good, 2);
+	fixture_free(f);
+}
+END_TEST
+
+/* Each entry that is passed over costs calls of the kernel. */
+START_TEST(the_table_of_GIDs_is_searched_once_for_many_replies)
+{
+	struct member m;
+	struct fixture *f = fixture_with_sender(&m);
+	unsigned searches = fake_calls("ibv_init_ah_from_wc");
+
+	ck_assert_int_eq(reply(&m), 0);
+	fixture_run_until(f, one_is_good, PATIENCE_MS);
+	ck_assert_int_eq(reply(&m), 0);
+	say_it_comes_from("192.0.2.250");
+	ck_assert_int_eq(reply(&m), 0);
+	fixture_run_until(f, three_are_good, PATIENCE_MS);
+	ck_assert_uint_eq(fake_calls("ibv_init_ah_from_wc"), searches + 1);
 	fixture_free(f);
 }
 END_TEST
@@ -248,6 +271,7 @@ TCase *reply_case(void)
 	tcase_add_test(tc, a_reply_to_a_forged_address_holds_nobody_up);
 	tcase_add_test(tc, who_was_asked_for_in_vain_is_not_asked_for_again);
 	tcase_add_test(tc, replies_to_a_neighbour_are_sent_when_it_is_found);
+	tcase_add_test(tc, the_table_of_GIDs_is_searched_once_for_many_replies);
 	tcase_add_test(tc, forged_addresses_do_not_take_all_the_room);
 	tcase_add_test(tc, a_shutdown_waits_for_a_reply_that_is_not_sent_yet);
 	return tc;

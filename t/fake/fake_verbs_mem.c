@@ -222,6 +222,16 @@ static void sender_of(const struct ibv_grh *grh, union ibv_gid *gid)
 	memcpy(&gid->raw[12], bytes + 20 + 12, 4);
 }
 
+static void set_hops(const struct ibv_grh *grh, struct ibv_global_route *route)
+{
+	const uint8_t *bytes = (const uint8_t *)grh;
+	uint32_t flow = ntohl(grh->version_tclass_flow);
+
+	route->flow_label = flow & 0xfffff;
+	route->hop_limit = is_ipv4(bytes) ? bytes[20 + 8] : grh->hop_limit;
+	route->traffic_class = is_ipv4(bytes) ? bytes[20 + 1] : (uint8_t)(flow >> 20);
+}
+
 /* None of our GIDs is that of a group. */
 static bool is_for_group(const struct ibv_grh *grh)
 {
@@ -240,6 +250,8 @@ static uint8_t gid_index_for(const struct fake_device *device, const union ibv_g
 int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
 	struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
+	FAKE_GUARD();
+	fake_fault_release(FAKE_VERBS, "ibv_init_ah_from_wc");
 	memset(attr, 0, sizeof(*attr));
 	attr->dlid = wc->slid;
 	attr->sl = wc->sl;
@@ -254,7 +266,7 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ib
 	attr->is_global = 1;
 	sender_of(grh, &attr->grh.dgid);
 	attr->grh.sgid_index = gid_index_for(fake_context_of(context)->device, &attr->grh.dgid);
-	attr->grh.hop_limit = 0xff;
+	set_hops(grh, &attr->grh);
 	return 0;
 }
 

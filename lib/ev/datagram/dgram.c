@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ev/cm/addr.h"
 #include "ev/core/base.h"
@@ -197,6 +198,7 @@ static void on_event(struct evr_cmid *cmid, const struct rdma_cm_event *event)
 		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:
 		evr_ah_cache_retire_all(&dgram->ahs);
+		memset(dgram->own_gids, 0, sizeof(dgram->own_gids));
 		if (dgram->state == EVR_DGRAM_UP)
 			tell(dgram, EVRDMA_DGRAM_ADDR_CHANGED, NULL);
 		break;

@@ -38,6 +38,14 @@ enum evr_dgram_end {
 	EVR_DGRAM_END_ID,
 };
 
+/* Where an address of ours is in the device's table of GIDs, which a search asks for one by one. */
+struct evr_own_gid {
+	union ibv_gid gid;
+	uint8_t next_header; /* of RoCE v1 and v2, which have an entry each */
+	uint8_t index;
+	uint64_t end_us; /* believed until then */
+};
+
 struct evrdma_dgram {
 	struct evr_obj obj;
 	struct evr_cmid cmid;
@@ -57,6 +65,7 @@ struct evrdma_dgram {
 	uint32_t qkey; /* of the QP, and of those who send to it */
 	bool is_infiniband; /* its GIDs are no IP addresses */
 	struct evr_ah_cache ahs;
+	struct evr_own_gid own_gids[2]; /* IPv6, IPv4 */
 	struct evr_mcast_list groups;
 	struct evr_peer_list peers;
 	unsigned replies_held;
@@ -71,8 +80,8 @@ int evr_dgram_get_ah(
 int evr_dgram_find_ah(
 	struct evrdma_dgram *dgram, const struct ibv_ah_attr *attr, struct evr_ah **ah);
 /* Where a datagram came from. 0 or -errno. */
-int evr_dgram_sender_attr(const struct evrdma_dgram *dgram, const struct evrdma_recv *recv,
-	struct ibv_ah_attr *attr);
+int evr_dgram_sender_attr(
+	struct evrdma_dgram *dgram, const struct evrdma_recv *recv, struct ibv_ah_attr *attr);
 /* Sends, without another look at whether it may. */
 int evr_dgram_submit(struct evrdma_dgram *dgram, struct evr_dest *dest, struct evr_send *send,
 	const struct evrdma_seg *seg);

@@ -1,4 +1,5 @@
 /* Whom an endpoint sends to: a group, a peer, the sender of a datagram. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <infiniband/ib.h>
 #include <netinet/in.h>
@@ -10,6 +11,7 @@
 #include "ev/datagram/dgram.h"
 #include "ev/datagram/reply.h"
 #include "ev/device/pd.h"
+#include "util/clock.h"
 
 /* --- addresses ------------------------------------------------------------------------------ */
 
@@ -32,6 +34,8 @@ int evr_dgram_source(const struct evrdma_dgram *dgram, struct sockaddr_storage *
 enum {
 	IPV4_AT = 20,
 	IPV4_BYTES = 20,
+	IPV4_TOS_AT = IPV4_AT + 1,
+	IPV4_TTL_AT = IPV4_AT + 8,
 	IPV4_SOURCE_AT = IPV4_AT + 12,
 	IPV4_DEST_AT = IPV4_AT + 16,
 	IPV4_IN_GID_AT = 12, /* of an IPv4 address as a GID */
@@ -123,26 +127,90 @@ int evr_dgram_find_ah(
 				    : evr_ah_find(&dgram->ahs, attr, ah);
 }
 
-int evr_dgram_sender_attr(const struct evrdma_dgram *dgram, const struct evrdma_recv *recv,
-	struct ibv_ah_attr *attr)
+static union ibv_gid gid_of_ipv4(const uint8_t *address)
+{
+	union ibv_gid gid = { .raw = { [10] = 0xff, [11] = 0xff } };
+
+	memcpy(gid.raw + IPV4_IN_GID_AT, address, 4);
+	return gid;
+}
+
+/* What verbs makes of a header, but for the entry of ours. */
+static void read_header(const struct ibv_grh *grh, struct ibv_global_route *route)
+{
+	const uint8_t *bytes = (const uint8_t *)grh;
+	uint32_t flow = ntohl(grh->version_tclass_flow);
+
+	if (is_ipv4(bytes))
+		*route = (struct ibv_global_route){ .dgid = gid_of_ipv4(bytes + IPV4_SOURCE_AT),
+			.hop_limit = bytes[IPV4_TTL_AT],
+			.traffic_class = bytes[IPV4_TOS_AT] };
+	else
+		*route = (struct ibv_global_route){ .dgid = grh->sgid,
+			.flow_label = flow & 0xfffff,
+			.hop_limit = grh->hop_limit,
+			.traffic_class = (uint8_t)(flow >> 20) };
+}
+
+static int ask_verbs(const struct evrdma_dgram *dgram, const struct evrdma_recv *recv,
+	struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	const struct rdma_cm_id *cm = dgram->cmid.cm;
+	struct ibv_wc wc = *recv->wc;
+
+	errno = 0;
+	return ibv_init_ah_from_wc(cm->verbs, cm->port_num, &wc, grh, attr) ? evr_verbs_error() : 0;
+}
+
+static bool is_known(const struct evr_own_gid *own, const struct evr_own_gid *wanted)
+{
+	return !memcmp(&own->gid, &wanted->gid, sizeof(own->gid)) &&
+	       own->next_header == wanted->next_header && evr_clock_now_us() < own->end_us;
+}
+
+/* Off InfiniBand: verbs is asked for the entry alone, and not for each datagram. */
+static int set_route(struct evrdma_dgram *dgram, const struct evrdma_recv *recv,
+	struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	const uint8_t *bytes = (const uint8_t *)grh;
+	bool ipv4 = is_ipv4(bytes);
+	struct evr_own_gid *own = &dgram->own_gids[ipv4];
+	struct evr_own_gid wanted = { .gid = ipv4 ? gid_of_ipv4(bytes + IPV4_DEST_AT) : grh->dgid,
+		.next_header = ipv4 ? 0 : grh->next_hdr,
+		.end_us = evr_clock_now_us() + EVR_AH_LIFETIME_MS * EVR_US_PER_MS };
+	int ret;
+
+	if (!is_known(own, &wanted)) {
+		ret = ask_verbs(dgram, recv, grh, attr);
+		if (ret)
+			return ret;
+		*own = wanted;
+		own->index = attr->grh.sgid_index;
+	}
+	*attr = (struct ibv_ah_attr){
+		.sl = recv->wc->sl, .is_global = 1, .port_num = dgram->cmid.cm->port_num
+	};
+	read_header(grh, &attr->grh);
+	attr->grh.sgid_index = own->index;
+	return 0;
+}
+
+int evr_dgram_sender_attr(
+	struct evrdma_dgram *dgram, const struct evrdma_recv *recv, struct ibv_ah_attr *attr)
 {
 	struct ibv_grh grh;
-	struct ibv_wc wc;
 
 	if (dgram->state != EVR_DGRAM_UP)
 		return -ENOTCONN;
 	if (recv->err || !recv->wc)
 		return -EINVAL;
-	wc = *recv->wc;
-	if (recv->grh) {
-		memcpy(&grh, recv->grh, sizeof(grh));
-		address_to_us(dgram, &grh);
-	}
 	memset(attr, 0, sizeof(*attr));
-	errno = 0;
-	if (ibv_init_ah_from_wc(dgram->cmid.cm->verbs, dgram->cmid.cm->port_num, &wc, &grh, attr))
-		return evr_verbs_error();
-	return 0;
+	if (!recv->grh)
+		return ask_verbs(dgram, recv, NULL, attr);
+	memcpy(&grh, recv->grh, sizeof(grh));
+	address_to_us(dgram, &grh);
+	return dgram->is_infiniband ? ask_verbs(dgram, recv, &grh, attr)
+				    : set_route(dgram, recv, &grh, attr);
 }
 
 /* --- sending -------------------------------------------------------------------------------- */
