@@ -21,20 +21,40 @@ void evr_cm_queue_destroy(struct evr_cm_queue queue)
 	*queue.channel = NULL;
 }
 
+static struct ibv_cq *make(struct rdma_cm_id *id, struct evr_cm_queue queue, int entries)
+{
+	return ibv_create_cq(id->verbs, entries, id, *queue.channel, 0);
+}
+
+/* Some devices give one less than a power of two, even where that was asked for. */
+static void enlarge(struct rdma_cm_id *id, struct evr_cm_queue queue, int entries)
+{
+	struct ibv_cq *larger = make(id, queue, entries + 1);
+
+	if (!larger)
+		return;
+	ibv_destroy_cq(*queue.cq);
+	*queue.cq = larger;
+}
+
 static int create(struct rdma_cm_id *id, struct evr_cm_queue queue, uint32_t num_wr)
 {
+	int entries = num_wr ? (int)num_wr : 1;
 	int ret;
 
 	errno = 0;
 	*queue.channel = ibv_create_comp_channel(id->verbs);
 	if (!*queue.channel)
 		return evr_cm_verbs_error();
-	*queue.cq = ibv_create_cq(id->verbs, num_wr ? (int)num_wr : 1, id, *queue.channel, 0);
-	if (*queue.cq)
-		return 0;
-	ret = evr_cm_verbs_error();
-	evr_cm_queue_destroy(queue);
-	return ret;
+	*queue.cq = make(id, queue, entries);
+	if (!*queue.cq) {
+		ret = evr_cm_verbs_error();
+		evr_cm_queue_destroy(queue);
+		return ret;
+	}
+	if ((*queue.cq)->cqe < entries)
+		enlarge(id, queue, entries);
+	return 0;
 }
 
 int evr_cm_queue_choose(struct rdma_cm_id *id, struct evr_cm_queue queue, struct ibv_cq **named,

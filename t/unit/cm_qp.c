@@ -1,5 +1,6 @@
 #include "unit/cm_unit.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static struct rdma_event_channel *channel;
@@ -46,6 +47,23 @@ START_TEST(queues_of_the_callers_stay_the_callers)
 	ck_assert(!id->send_cq && !id->recv_cq && id->qp->send_cq == cq);
 	rdma_destroy_qp(id);
 	ck_assert_int_eq(ibv_destroy_cq(cq), 0);
+}
+END_TEST
+
+/* Some devices have 63 entries for 64 that were asked for. */
+START_TEST(each_queue_has_an_entry_for_all_that_can_be_posted)
+{
+	struct ibv_qp_init_attr attr = cm_qp_attr(IBV_QPT_RC);
+
+	tear_down();
+	setenv("EVR_FAKE_PROFILE", "odd", 1);
+	set_up();
+	attr.cap.max_send_wr = attr.cap.max_recv_wr = 64;
+	ck_assert_ok(rdma_create_qp(id, NULL, &attr));
+	ck_assert_int_ge(id->send_cq->cqe, 64);
+	ck_assert_int_ge(id->recv_cq->cqe, 64);
+	rdma_destroy_qp(id);
+	unsetenv("EVR_FAKE_PROFILE");
 }
 END_TEST
 
@@ -171,6 +189,7 @@ int main(void)
 	const TTest *const tests[] = {
 		a_queue_pair_brings_its_queues_and_goes_with_them,
 		queues_of_the_callers_stay_the_callers,
+		each_queue_has_an_entry_for_all_that_can_be_posted,
 		one_queue_made_goes_without_the_other,
 		a_datagram_queue_pair_is_ready_at_once,
 		bad_attributes_are_refused,
