@@ -3,7 +3,7 @@
 # needs: own-processor
 . "$top_srcdir/t/guest/lib.sh"
 dev_up "$1"
-"$top_builddir/t/conform/fifo" "$EVR_IP4" "${2:-400}"
+"$top_builddir/t/conform/fifo" "$EVR_IP4" "${2:-4000}"
 status=$?
 dev_down
 exit $status
