@@ -302,6 +302,82 @@ START_TEST(an_address_has_a_text)
 }
 END_TEST
 
+/* --- an end before the beginning ------------------------------------------------------------ */
+
+enum { ON_THE_WAY_MS = 50 };
+
+static void keep_request(struct fixture *f, struct evrdma_request *request)
+{
+	f->tag = request;
+}
+
+/* A turn of the client's loop, which is the second base's, and a turn of ours. */
+static bool has_asked(struct fixture *f, struct event_base *clients)
+{
+	event_base_loop(clients, EVLOOP_NONBLOCK);
+	event_base_loop(f->loop, EVLOOP_NONBLOCK);
+	return f->tag;
+}
+
+/* What needs no more than the way to the other side is done. */
+static void run_for_the_way(struct fixture *f)
+{
+	static const struct timeval way = { 0, ON_THE_WAY_MS * 1000 };
+
+	event_base_loopexit(f->loop, &way);
+	event_base_dispatch(f->loop);
+}
+
+static bool server_is_closed(struct fixture *f)
+{
+	return !f->server;
+}
+
+/* The reply has come to the client, and so has its end, before the client's loop runs. */
+static void end_before_the_reply_is_read(struct fixture *f, struct event_base *clients)
+{
+	struct event_base *loop = f->loop;
+	struct sockaddr_in sin;
+
+	f->loop = clients;
+	fixture_add_other(f);
+	f->loop = loop;
+	f->on_request = keep_request;
+	fixture_listen(f);
+	fixture_endpoint_new_on(f, f->other, true);
+	fixture_address(&sin, testbed.ip, evrdma_listener_get_port(f->listener));
+	ck_assert_int_eq(evrdma_conn_connect(f->client->conn, NULL, (struct sockaddr *)&sin), 0);
+	while (!has_asked(f, clients))
+		;
+	endpoint_accept(fixture_endpoint_new(f, false), f->tag);
+	f->tag = NULL;
+	run_for_the_way(f);
+	evrdma_conn_close(f->server->conn);
+	fixture_run_until(f, server_is_closed, 20000);
+	run_for_the_way(f);
+}
+
+/* On InfiniBand the kernel takes the client's confirmation no more; iWARP has none. */
+START_TEST(a_server_that_ends_before_its_reply_is_read_has_reset_the_connection)
+{
+	struct fixture *f = fixture_new();
+	struct event_base *loop = f->loop, *clients = event_base_new();
+
+	f->on_event = keep_open;
+	end_before_the_reply_is_read(f, clients);
+	f->loop = clients;
+	fixture_run_until(f, fixture_client_is_down, 20000);
+	ck_assert_int_eq(f->client->connected, testbed.is_iwarp);
+	ck_assert_int_eq(f->client->error, testbed.is_iwarp ? 0 : ECONNRESET);
+	ck_assert_int_eq(
+		f->client->step, testbed.is_iwarp ? EVRDMA_STEP_NONE : EVRDMA_STEP_CONNECT);
+	fixture_close_other(f);
+	event_base_free(clients);
+	f->loop = loop;
+	fixture_free(f);
+}
+END_TEST
+
 TCase *connect_case(void)
 {
 	TCase *tc = tcase_create("connect");
@@ -322,5 +398,6 @@ TCase *connect_case(void)
 	tcase_add_test(tc, disconnect_ends_both_sides_in_an_orderly_way);
 	tcase_add_test(tc, both_sides_may_disconnect_at_once);
 	tcase_add_test(tc, a_closed_connection_ends_its_peer);
+	tcase_add_test(tc, a_server_that_ends_before_its_reply_is_read_has_reset_the_connection);
 	return tc;
 }

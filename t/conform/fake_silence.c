@@ -463,6 +463,29 @@ START_TEST(a_peer_that_gave_up_is_told_as_that)
 }
 END_TEST
 
+static bool reply_is_sent(struct fixture *f)
+{
+	return fake_held(FAKE_REP);
+}
+
+START_TEST(a_peer_that_leaves_before_its_reply_has_reset_the_connection)
+{
+	struct fixture *f = fixture_new();
+
+	f->on_event = keep_open;
+	fixture_listen(f);
+	fake_hold(FAKE_REP);
+	fixture_connect(f);
+	fixture_run_until(f, reply_is_sent, 10000);
+	evrdma_conn_close(f->client->conn);
+	fixture_run_until(f, server_is_down, 10000);
+	ck_assert_int_eq(f->server->error, ECONNRESET);
+	ck_assert_int_eq(f->server->step, EVRDMA_STEP_ACCEPT);
+	fake_release(FAKE_REP);
+	fixture_free(f);
+}
+END_TEST
+
 /* The kernel says so when the peer's address leads elsewhere, or its handshake had no end. */
 START_TEST(a_peer_that_is_not_reached_any_more_ends_its_connection)
 {
@@ -827,6 +850,7 @@ TCase *silence_case(void)
 	if (fake_testbed_kind == FAKE_IWARP)
 		return tc; /* none of the rest is there */
 	tcase_add_test(tc, a_peer_that_gave_up_is_told_as_that);
+	tcase_add_test(tc, a_peer_that_leaves_before_its_reply_has_reset_the_connection);
 	tcase_add_loop_test(tc, sends_to_a_peer_without_buffers_end_with_the_retries, 1, TURNS);
 	tcase_add_test(tc, a_disconnect_tells_a_lost_send_from_a_late_answer);
 	tcase_add_test(tc, the_deadline_ends_an_accept_that_is_never_confirmed);

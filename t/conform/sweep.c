@@ -328,6 +328,12 @@ static void put_device_back(const char *what)
 	fake_device_add(sweep_kind);
 }
 
+static bool is_of_a_handshake(const char *failed)
+{
+	return !strcmp(failed, "INIT_QP_ATTR") || !strcmp(failed, "ACCEPT") ||
+	       !strcmp(failed, "ibv_modify_qp");
+}
+
 /*
  * A request that the CM cannot take is told to nobody, as if it had not come: its peer is refused.
  * Without memory no event can be told: what has a deadline ends with it. A request that has no
@@ -341,8 +347,8 @@ static bool cannot_be_told(const struct run *r, const struct fault *fault, const
 	/* Of several addresses the last one's error is told. */
 	if (r->awaited && r->last == r->awaited)
 		return true;
-	/* To who is about to accept, EINVAL says that the other side gave up. */
-	if (r->last == ECONNRESET && fault->err == EINVAL && !strcmp(failed, "INIT_QP_ATTR"))
+	/* To who is about to accept, or to confirm, EINVAL says that the other side gave up. */
+	if (r->last == ECONNRESET && fault->err == EINVAL && is_of_a_handshake(failed))
 		return true;
 	/* EINVAL from a disconnect says that the other side was first. */
 	return r->last == ETIMEDOUT && (!fault->layer || !strcmp(failed, "DISCONNECT"));

@@ -33,10 +33,13 @@ void evr_error_set(struct evrdma_error *error, int err, enum evrdma_step step)
 }
 
 /* Statuses are negative errnos, but for the reasons of InfiniBand's rejects. */
-static int event_err(const struct rdma_cm_event *event)
+static int event_err(const struct rdma_cm_event *event, enum evrdma_step step)
 {
 	switch (event->event) {
 	case RDMA_CM_EVENT_REJECTED:
+		/* Of what is being accepted: its peer gave up. */
+		if (step == EVRDMA_STEP_ACCEPT)
+			return ECONNRESET;
 		if (event->status < 0 && event->status != -ECONNRESET)
 			return -event->status;
 		return ECONNREFUSED;
@@ -46,6 +49,15 @@ static int event_err(const struct rdma_cm_event *event)
 		/* A positive one is the status of a SIDR answer: the service said no. */
 		if (event->status > 0)
 			return ECONNREFUSED;
+		break;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		/*
+		 * The reply was good, but the peer has ended it since: of a connection in that
+		 * state the kernel neither gives the attributes of the QP nor takes the last
+		 * message of the handshake.
+		 */
+		if (event->status == -EINVAL)
+			return ECONNRESET;
 		break;
 	default:
 		break;
@@ -60,7 +72,7 @@ static int event_err(const struct rdma_cm_event *event)
 void evr_error_from_event(
 	struct evrdma_error *error, const struct rdma_cm_event *event, enum evrdma_step step)
 {
-	evr_error_set(error, event_err(event), step);
+	evr_error_set(error, event_err(event, step), step);
 	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
 		error->step = EVRDMA_STEP_REMOVAL;
 	error->cm_event = (int)event->event;
