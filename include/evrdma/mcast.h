@@ -37,13 +37,16 @@ typedef void (*evrdma_mcast_event_cb)(struct evrdma_mcast *group, enum evrdma_mc
 /*
  * Joins the group at addr (IPv4, IPv6, or AF_IB for a raw MGID) on an endpoint that is READY. A
  * zero address asks for an assigned group, where the fabric has them. flags are
- * EVRDMA_MCAST_OPT_*. Ends in JOINED or ERROR:
+ * EVRDMA_MCAST_OPT_*. Off InfiniBand the group is of the family of the address that the endpoint was
+ * opened with. Ends in JOINED or ERROR:
  *   EINVAL      the kernel does not take this address here (off InfiniBand: assigned groups, MGIDs)
- *   ETIMEDOUT   nobody answered within join_timeout_ms of the endpoint
+ *   ETIMEDOUT   nobody answered within join_timeout_ms of the endpoint; on InfiniBand the kernel
+ *               says so too, when the subnet administrator has not answered it for seconds
  *   EOPNOTSUPP  the device cannot join this kind of group (the kernel's ENOTSUPP, 524, included)
  * Returns NULL and sets errno: ENOTCONN (the endpoint is not READY), EADDRINUSE (it has a
- * membership with this address, which is not closed), EAFNOSUPPORT, EINVAL (unknown flag), ENOMEM.
- * Since 0.1.
+ * membership with this address, which is not closed), EAFNOSUPPORT (also: not the endpoint's
+ * family), EINVAL (unknown flag, no address, or not one of a group: neither of 224.0.0.0/4, of
+ * ff00::/8 nor a GID that begins with ff), ENOMEM. Since 0.1.
  */
 struct evrdma_mcast *evrdma_mcast_join(struct evrdma_dgram *dgram, const struct sockaddr *addr,
 	unsigned flags, evrdma_mcast_event_cb cb, void *arg);

@@ -158,6 +158,7 @@ int main(void)
 	int status;
 
 	testbed.ip = env("EVR_IP4");
+	testbed.ip6 = env("EVR_IP6");
 	testbed.is_iwarp = !strcmp(env("EVR_KIND"), "siw");
 	if (testbed.is_iwarp)
 		testbed.lacks =

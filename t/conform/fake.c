@@ -114,10 +114,14 @@ int main(void)
 	static const char *const ips[FAKE_KINDS] = {
 		[FAKE_ROCE] = FAKE_ROCE_IP, [FAKE_IWARP] = FAKE_IWARP_IP, [FAKE_IB] = FAKE_IB_IP
 	};
+	static const char *const ip6s[FAKE_KINDS] = { [FAKE_ROCE] = FAKE_ROCE_IP6,
+		[FAKE_IWARP] = FAKE_IWARP_IP6,
+		[FAKE_IB] = FAKE_IB_IP6 };
 
 	evr_lock_misused = lock_misused;
 	fake_testbed_kind = fake_kind_to_test(EVR_FAKE_KIND);
 	testbed.ip = ips[fake_testbed_kind];
+	testbed.ip6 = ip6s[fake_testbed_kind];
 	testbed.lacks = testbed_lacks();
 	testbed.is_iwarp = fake_testbed_kind == FAKE_IWARP;
 	return run_suite("fake", cases, sizeof(cases) / sizeof(cases[0]));

@@ -30,6 +30,7 @@ enum testbed_option {
 /* Where the tests run: on the fake or on a real device, chosen by the program's main file. */
 struct testbed {
 	const char *ip; /* an address of the device */
+	const char *ip6; /* and another */
 	bool is_iwarp;
 	unsigned lacks;	     /* of these options */
 	unsigned most_reads; /* of a connection at once */

@@ -2,7 +2,9 @@
 #include "conform/suite.h"
 #include "conform/member.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <infiniband/ib.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 #include <string.h>
@@ -171,20 +173,79 @@ START_TEST(a_join_that_cannot_begin_says_so)
 }
 END_TEST
 
+static const struct sockaddr_in6 six = { .sin6_family = AF_INET6,
+	.sin6_addr.s6_addr = { 0xff, 0x12, [15] = 1 } };
+
+static void open_on_ip6(struct member *m, struct fixture *f)
+{
+	struct sockaddr_in6 src = { .sin6_family = AF_INET6 };
+
+	ck_assert_int_eq(inet_pton(AF_INET6, testbed.ip6, &src.sin6_addr), 1);
+	member_init(m, f, 0);
+	ck_assert_int_eq(evrdma_dgram_open(m->dgram, (struct sockaddr *)&src, NULL), 0);
+	member_run_until_ready(m);
+}
+
 START_TEST(a_group_of_a_kind_that_the_device_lacks_is_not_supported)
 {
-	struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6,
-		.sin6_addr.s6_addr = { 0xff, 0x12, [15] = 1 } };
 	struct fixture *f = fixture_new();
 	struct member m;
+
+	open_on_ip6(&m, f);
+	member_try_join(&m, (const struct sockaddr *)&six, 0);
+	member_run_until_group_failed(&m);
+	ck_assert_int_eq(m.group_err, EOPNOTSUPP);
+	ck_assert_int_eq(m.joined, 0);
+	fixture_free(f);
+}
+END_TEST
+
+static void expect_no_join(struct member *m, const void *group, int err)
+{
+	errno = 0;
+	ck_assert_ptr_null(evrdma_mcast_join(m->dgram, group, 0, NULL, NULL));
+	ck_assert_int_eq(errno, err);
+}
+
+/* RoCE has GIDs of both families, and a datagram goes from one to another of its own. */
+START_TEST(a_group_of_another_family_than_the_endpoint_is_refused)
+{
+	struct fixture *f = fixture_new();
+	struct member on_ip4, on_ip6;
+	struct sockaddr_in four;
+
+	fixture_address(&four, GROUP_A, 0);
+	open_on_ip6(&on_ip6, f);
+	expect_no_join(&on_ip6, &four, EAFNOSUPPORT);
+	member_init(&on_ip4, f, 0);
+	member_open(&on_ip4);
+	member_run_until_ready(&on_ip4);
+	expect_no_join(&on_ip4, &six, EAFNOSUPPORT);
+	fixture_free(f);
+}
+END_TEST
+
+START_TEST(an_address_of_one_host_is_no_group)
+{
+	static const char *const hosts[] = { "10.9.8.7", "127.0.0.1", "223.255.255.255",
+		"240.0.0.1", "255.255.255.255" };
+	struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	struct sockaddr_ib sib = { .sib_family = AF_IB };
+	struct fixture *f = fixture_new();
+	struct sockaddr_in sin;
+	struct member m;
+	size_t i;
 
 	member_init(&m, f, 0);
 	member_open(&m);
 	member_run_until_ready(&m);
-	member_try_join(&m, (struct sockaddr *)&sin6, 0);
-	member_run_until_group_failed(&m);
-	ck_assert_int_eq(m.group_err, EOPNOTSUPP);
-	ck_assert_int_eq(m.joined, 0);
+	for (i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+		fixture_address(&sin, hosts[i], 0);
+		expect_no_join(&m, &sin, EINVAL);
+	}
+	expect_no_join(&m, &sin6, EINVAL);
+	sib.sib_addr.sib_raw[0] = 0xfe;
+	expect_no_join(&m, &sib, EINVAL);
 	fixture_free(f);
 }
 END_TEST
@@ -333,6 +394,8 @@ TCase *group_case(void)
 	tcase_add_test(tc, an_endpoint_refuses_what_it_cannot_send);
 	tcase_add_test(tc, a_join_that_cannot_begin_says_so);
 	tcase_add_test(tc, a_group_of_a_kind_that_the_device_lacks_is_not_supported);
+	tcase_add_test(tc, a_group_of_another_family_than_the_endpoint_is_refused);
+	tcase_add_test(tc, an_address_of_one_host_is_no_group);
 	tcase_add_test(tc, an_assigned_group_is_for_InfiniBand_only);
 	tcase_add_test(tc, a_device_that_cannot_block_its_own_datagrams_says_so);
 	tcase_add_test(tc, an_address_that_is_not_ours_opens_nothing);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <infiniband/ib.h>
 #include <netinet/in.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -69,21 +70,42 @@ const char *evrdma_addr_text(const struct sockaddr *addr, char *text, size_t siz
 	return text;
 }
 
+/* What of it is the host's; NULL for a family without RDMA. */
+static const uint8_t *host_of(const struct sockaddr *addr, size_t *len)
+{
+	switch (addr->sa_family) {
+	case AF_INET:
+		*len = sizeof(struct in_addr);
+		return (const uint8_t *)&((const struct sockaddr_in *)addr)->sin_addr;
+	case AF_INET6:
+		*len = sizeof(struct in6_addr);
+		return (const uint8_t *)&((const struct sockaddr_in6 *)addr)->sin6_addr;
+	case AF_IB:
+		*len = sizeof(struct ib_addr);
+		return (const uint8_t *)&((const struct sockaddr_ib *)addr)->sib_addr;
+	default:
+		return NULL;
+	}
+}
+
 bool evr_addr_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
-	if (a->ss_family != b->ss_family)
+	size_t len;
+	const uint8_t *host = host_of((const struct sockaddr *)a, &len);
+
+	return host && a->ss_family == b->ss_family &&
+		!memcmp(host, host_of((const struct sockaddr *)b, &len), len);
+}
+
+bool evr_addr_is_group(const struct sockaddr_storage *addr)
+{
+	static const uint8_t zero[sizeof(struct ib_addr)];
+	size_t len;
+	const uint8_t *host = host_of((const struct sockaddr *)addr, &len);
+
+	if (!host)
 		return false;
-	switch (a->ss_family) {
-	case AF_INET:
-		return !memcmp(&((const struct sockaddr_in *)a)->sin_addr,
-			&((const struct sockaddr_in *)b)->sin_addr, sizeof(struct in_addr));
-	case AF_INET6:
-		return !memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
-			&((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr));
-	case AF_IB:
-		return !memcmp(&((const struct sockaddr_ib *)a)->sib_addr,
-			&((const struct sockaddr_ib *)b)->sib_addr, sizeof(struct ib_addr));
-	default:
-		return false;
-	}
+	if (!memcmp(host, zero, len))
+		return true;
+	return addr->ss_family == AF_INET ? host[0] >> 4 == 0xe : host[0] == 0xff;
 }

@@ -12,5 +12,7 @@ int evr_addr_copy(struct sockaddr_storage *to, const struct sockaddr *from);
 
 /* Whether two are of one host, whatever their ports. */
 bool evr_addr_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
+/* A multicast address, or the zero that asks for an assigned one. */
+bool evr_addr_is_group(const struct sockaddr_storage *addr);
 
 #endif

@@ -216,6 +216,22 @@ static const struct evr_obj_class mcast_class = {
 
 /* --- the calls ------------------------------------------------------------------------------ */
 
+/* A RoCE datagram goes from a GID of one family to one of the same, or ends its QP. */
+static bool is_of_another_family(const struct evrdma_mcast *group, const struct evrdma_dgram *dgram)
+{
+	return !dgram->is_infiniband && group->addr.ss_family != AF_IB &&
+		group->addr.ss_family != rdma_get_local_addr(dgram->cmid.cm)->sa_family;
+}
+
+static int check_address(const struct evrdma_mcast *group, const struct evrdma_dgram *dgram)
+{
+	if (!evr_addr_is_group(&group->addr))
+		return -EINVAL;
+	if (is_of_another_family(group, dgram))
+		return -EAFNOSUPPORT;
+	return is_there(group, dgram) ? -EADDRINUSE : 0;
+}
+
 static int init(struct evrdma_mcast *group, struct evrdma_dgram *dgram,
 	const struct sockaddr *addr, unsigned flags)
 {
@@ -226,10 +242,10 @@ static int init(struct evrdma_mcast *group, struct evrdma_dgram *dgram,
 	if (dgram->state != EVR_DGRAM_UP)
 		return -ENOTCONN;
 	ret = evr_addr_copy(&group->addr, addr);
+	if (!ret)
+		ret = check_address(group, dgram);
 	if (ret)
 		return ret;
-	if (is_there(group, dgram))
-		return -EADDRINUSE;
 	return evr_obj_init(&group->obj, dgram->obj.base, &mcast_class);
 }
 
