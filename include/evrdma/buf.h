@@ -119,7 +119,8 @@ void evrdma_buf_unref(struct evrdma_buf *buf);
 /* What peers may do with the memory of a reference, or of a pool, once it was exposed to them. */
 #define EVRDMA_BUF_OPT_REMOTE_READ 0x1u   /* read it */
 #define EVRDMA_BUF_OPT_REMOTE_WRITE 0x2u  /* write to it */
-#define EVRDMA_BUF_OPT_REMOTE_ATOMIC 0x4u /* compare and swap, fetch and add; with REMOTE_WRITE */
+#define EVRDMA_BUF_OPT_REMOTE_ATOMIC 0x4u /* compare and swap, fetch and add; only with
+                                             REMOTE_WRITE */
 
 /* The memory is the caller's again, and registered nowhere. */
 typedef void (*evrdma_buf_cleanup_cb)(void *data, size_t size, void *arg);
@@ -131,7 +132,8 @@ typedef void (*evrdma_buf_cleanup_cb)(void *data, size_t size, void *arg);
  * the last reference goes; then cleanup (which may be NULL) is called, inside evrdma_buf_unref() or
  * after the last completion. Any base of the same thread may use it, and it must be given up before
  * that thread's bases are used by another. flags are EVRDMA_BUF_OPT_*.
- * Returns NULL and sets errno: EINVAL (no memory, or an unknown flag), ENOMEM. Since 0.1.
+ * Returns NULL and sets errno: EINVAL (no memory, an unknown flag, or REMOTE_ATOMIC without
+ * REMOTE_WRITE), ENOMEM. Since 0.1.
  */
 struct evrdma_buf *evrdma_buf_new_reference(
 	void *data, size_t size, unsigned flags, evrdma_buf_cleanup_cb cleanup, void *arg);

@@ -526,6 +526,9 @@ START_TEST(only_what_was_made_for_peers_is_exposed)
 	ck_assert(!evrdma_buf_new_reference(NULL, 1, 0, NULL, NULL) && errno == EINVAL);
 	ck_assert(!evrdma_buf_new_reference(own, 0, 0, NULL, NULL) && errno == EINVAL);
 	ck_assert(!evrdma_buf_new_reference(own, 1, 0x8000, NULL, NULL) && errno == EINVAL);
+	errno = 0;
+	ck_assert(!evrdma_buf_new_reference(own, 1, EVRDMA_BUF_OPT_REMOTE_ATOMIC, NULL, NULL));
+	ck_assert_int_eq(errno, EINVAL);
 	evrdma_buf_unref(buf);
 	far_end(f, &far);
 }
@@ -569,6 +572,9 @@ START_TEST(a_pool_whose_buffers_may_be_exposed_says_what_for)
 	struct evrdma_buf *buf = evrdma_pool_get(written), *other = evrdma_pool_get(only_read);
 
 	ck_assert(!pool_for_peers(f, 8) && errno == EINVAL);
+	errno = 0;
+	ck_assert(!pool_for_peers(f, EVRDMA_BUF_OPT_REMOTE_READ | EVRDMA_BUF_OPT_REMOTE_ATOMIC));
+	ck_assert_int_eq(errno, EINVAL);
 	memset(evrdma_buf_data(buf), 0, 256);
 	memset(evrdma_buf_data(other), 0, 256);
 	ck_assert_int_eq(write_into(f, buf), 0);

@@ -19,11 +19,19 @@ enum { PEER_ACCESS = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCE
 static const unsigned known_flags =
 	EVRDMA_BUF_OPT_REMOTE_READ | EVRDMA_BUF_OPT_REMOTE_WRITE | EVRDMA_BUF_OPT_REMOTE_ATOMIC;
 
+/* An atomic operation writes, and not every device takes the one without the other. */
+static bool flags_valid(unsigned flags)
+{
+	if (flags & ~known_flags)
+		return false;
+	return !(flags & EVRDMA_BUF_OPT_REMOTE_ATOMIC) || flags & EVRDMA_BUF_OPT_REMOTE_WRITE;
+}
+
 int evr_buf_access(unsigned flags)
 {
 	int access = IBV_ACCESS_LOCAL_WRITE;
 
-	if (flags & ~known_flags)
+	if (!flags_valid(flags))
 		return -EINVAL;
 	if (flags & EVRDMA_BUF_OPT_REMOTE_READ)
 		access |= IBV_ACCESS_REMOTE_READ;
