@@ -40,8 +40,10 @@ struct evrdma_conn_options {
 	int keepalive_ms;              /* 0: off. Otherwise a peer that was not heard of for so
 	                                  long is asked; when it does not answer for as long again,
 	                                  the connection ends with ETIMEDOUT */
-	int idle_timeout_ms;           /* 0: off. Otherwise a connection without a message either
-	                                  way for so long ends with ETIMEDOUT */
+	int idle_timeout_ms;           /* 0: off. Otherwise, when for so long no message came, and
+	                                  no send, RDMA or atomic of this side was over, the
+	                                  connection ends with ETIMEDOUT. RDMA of the peer is not
+	                                  seen and does not count, nor does keepalive_ms */
 	uint32_t send_depth;           /* 64: sends under way at once */
 	uint32_t send_queue;           /* 0: how many more sends wait, in order, for their turn */
 	uint32_t send_segs;            /* 1: segments in one send, no more than the device can */

@@ -38,7 +38,8 @@ END_TEST
 struct ticks {
 	struct event *timer;
 	unsigned n;
-	bool send, over;
+	void (*act)(struct endpoint *client); /* NULL: nothing */
+	bool over;
 	uint64_t last_us, longest_us; /* between two messages that came, or one and the end */
 };
 
@@ -48,25 +49,13 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	struct ticks *ticks = f->tag;
 
 	ticks->n++;
-	if (ticks->send && f->client && !f->client->down)
-		endpoint_send(f->client, 1, 16);
+	if (ticks->act && f->client && !f->client->down)
+		ticks->act(f->client);
 }
 
 static bool ticks_are_over(struct fixture *f)
 {
 	return ((struct ticks *)f->tag)->n >= TICKS;
-}
-
-/* Lets some time go by, with a message now and then or without. */
-static void pass_time(struct fixture *f, struct ticks *ticks)
-{
-	const struct timeval tick = { 0, TICK_MS * EVR_US_PER_MS };
-
-	f->tag = ticks;
-	ticks->timer = event_new(f->loop, -1, EV_PERSIST, on_tick, f);
-	event_add(ticks->timer, &tick);
-	fixture_run_until(f, ticks_are_over, 20000);
-	event_free(ticks->timer);
 }
 
 static void measure(struct ticks *ticks)
@@ -76,12 +65,6 @@ static void measure(struct ticks *ticks)
 	if (!ticks->over && us > ticks->longest_us)
 		ticks->longest_us = us;
 	ticks->last_us = now_us;
-}
-
-static void on_message(struct endpoint *endpoint, const struct evrdma_recv *recv)
-{
-	if (!recv->err)
-		measure(endpoint->fixture->tag);
 }
 
 static void measure_to_the_end(
@@ -95,23 +78,132 @@ static void measure_to_the_end(
 	ticks->over = true;
 }
 
-/* Where the machine itself stands still for so long, there are none. */
+/* Lets some time go by, in which the client does something now and then. */
+static void pass_time(struct fixture *f, struct ticks *ticks)
+{
+	const struct timeval tick = { 0, TICK_MS * EVR_US_PER_MS };
+
+	f->tag = ticks;
+	f->on_event = measure_to_the_end;
+	ticks->last_us = testbed.now_us();
+	ticks->timer = event_new(f->loop, -1, EV_PERSIST, on_tick, f);
+	event_add(ticks->timer, &tick);
+	fixture_run_until(f, ticks_are_over, 20000);
+	event_free(ticks->timer);
+	f->on_event = keep_open;
+}
+
+/* Where the machine itself stands still for so long, something comes too late. */
+static void check_never_idle(const struct ticks *ticks)
+{
+	ck_assert_msg(!ticks->over || ticks->longest_us > 9 * TICK_MS * EVR_US_PER_MS,
+		"idle after %u us", (unsigned)ticks->longest_us);
+}
+
+static void on_message(struct endpoint *endpoint, const struct evrdma_recv *recv)
+{
+	if (!recv->err)
+		measure(endpoint->fixture->tag);
+}
+
+static void send_message(struct endpoint *client)
+{
+	endpoint_send(client, 1, 16);
+}
+
 START_TEST(messages_keep_a_connection_from_being_idle)
 {
-	struct ticks ticks = { .send = true };
+	struct ticks ticks = { .act = send_message };
 	struct fixture *f = fixture_new();
 
 	f->on_event = keep_open;
-	f->on_recv = on_message;
 	f->options.idle_timeout_ms = 10 * TICK_MS;
 	fixture_connect_pair(f);
-	ticks.last_us = testbed.now_us();
-	f->on_event = measure_to_the_end;
+	f->on_recv = on_message;
 	pass_time(f, &ticks);
-	ck_assert_msg(!ticks.over || ticks.longest_us > 9 * TICK_MS * EVR_US_PER_MS,
-		"idle after %u us", (unsigned)ticks.longest_us);
-	f->on_event = keep_open;
+	check_never_idle(&ticks);
 	f->on_recv = NULL;
+	fixture_free(f);
+}
+END_TEST
+
+static unsigned char memory[64];
+static struct evrdma_remote remote;
+
+static void write_to_peer(struct endpoint *client)
+{
+	struct evrdma_buf *buf = evrdma_pool_get(client->fixture->pool);
+	const struct evrdma_seg seg = { buf, 0, sizeof(memory) };
+	const struct evrdma_work work = {
+		.op = EVRDMA_OP_WRITE, .segs = &seg, .seg_count = 1, .remote = remote
+	};
+
+	measure(client->fixture->tag);
+	ck_assert_int_eq(evrdma_conn_submit(client->conn, &work, NULL, NULL), 0);
+	evrdma_buf_unref(buf);
+}
+
+static int idle_ms_of_server;
+
+static void accept_with_a_timeout_of_its_own(struct fixture *f, struct evrdma_request *request)
+{
+	f->options.idle_timeout_ms = idle_ms_of_server;
+	endpoint_accept(fixture_endpoint_new(f, false), request);
+}
+
+/* A pair whose client does nothing but write to the server's memory for some time. */
+static struct fixture *write_for_some_time(
+	struct ticks *ticks, int client_idle_ms, int server_idle_ms)
+{
+	struct fixture *f = fixture_new();
+	struct evrdma_buf *exposed = evrdma_buf_new_reference(
+		memory, sizeof(memory), EVRDMA_BUF_OPT_REMOTE_WRITE, NULL, NULL);
+
+	f->on_event = keep_open;
+	f->on_request = accept_with_a_timeout_of_its_own;
+	f->options.idle_timeout_ms = client_idle_ms;
+	idle_ms_of_server = server_idle_ms;
+	fixture_connect_pair(f);
+	ck_assert_int_eq(evrdma_conn_expose(f->server->conn, exposed, &remote), 0);
+	ticks->act = write_to_peer;
+	pass_time(f, ticks);
+	evrdma_buf_unref(exposed);
+	return f;
+}
+
+START_TEST(RDMA_of_ones_own_keeps_a_connection_from_being_idle)
+{
+	struct ticks ticks = { 0 };
+	struct fixture *f = write_for_some_time(&ticks, 10 * TICK_MS, 0);
+
+	check_never_idle(&ticks);
+	fixture_free(f);
+}
+END_TEST
+
+/* It is between the two devices, and nobody tells the program. */
+START_TEST(RDMA_of_the_peer_does_not_keep_a_connection_from_being_idle)
+{
+	struct ticks ticks = { 0 };
+	struct fixture *f = write_for_some_time(&ticks, 0, 5 * TICK_MS);
+
+	fixture_run_until(f, both_are_down, 20000);
+	ck_assert_int_eq(f->server->error, ETIMEDOUT);
+	ck_assert_int_eq(f->server->step, EVRDMA_STEP_TRANSFER);
+	fixture_free(f);
+}
+END_TEST
+
+START_TEST(a_keepalive_does_not_keep_a_connection_from_being_idle)
+{
+	struct fixture *f = fixture_new();
+
+	f->on_event = keep_open;
+	f->options.idle_timeout_ms = 10 * TICK_MS;
+	f->options.keepalive_ms = 2 * TICK_MS;
+	fixture_connect_pair(f);
+	fixture_run_until(f, fixture_client_is_down, 20000);
+	ck_assert(f->client->error == ETIMEDOUT || f->server->error == ETIMEDOUT);
 	fixture_free(f);
 }
 END_TEST
@@ -164,6 +256,9 @@ TCase *alive_case(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, an_idle_connection_ends_with_its_timeout);
 	tcase_add_test(tc, messages_keep_a_connection_from_being_idle);
+	tcase_add_test(tc, RDMA_of_ones_own_keeps_a_connection_from_being_idle);
+	tcase_add_test(tc, RDMA_of_the_peer_does_not_keep_a_connection_from_being_idle);
+	tcase_add_test(tc, a_keepalive_does_not_keep_a_connection_from_being_idle);
 	tcase_add_test(tc, a_peer_that_is_there_answers_a_keepalive);
 	tcase_add_test(tc, a_disconnect_waits_for_what_was_sent);
 	return tc;
