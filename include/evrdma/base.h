@@ -194,9 +194,11 @@ void evrdma_base_close(struct evrdma_base *base, evrdma_base_cb cb, void *arg);
  * and connections not yet established are closed, each with its closed event. Established ones are
  * disconnected, as by evrdma_conn_disconnect(), and endpoints closed when all their sends are over.
  * When that is done, after timeout_ms at most, the base is closed: see evrdma_base_close(), for cb
- * too; no connection waits for an answer any longer then. No object is made meanwhile (EPIPE);
- * calls with evrdma_base_run_in_loop() run on. Legal in any callback. Returns 0, -EINVAL
- * (timeout_ms is negative), or -EALREADY when the base is being shut down or closed. Since 0.1.
+ * too; no connection waits for an answer any longer then. No listener, connection, endpoint, group,
+ * peer or id is made meanwhile (EPIPE), as on a base that is being closed; pools, shared queues and
+ * domains are, and go with the base. Calls with evrdma_base_run_in_loop() run on. Legal in any
+ * callback. Returns 0, -EINVAL (timeout_ms is negative), or -EALREADY when the base is being shut
+ * down or closed. Since 0.1.
  */
 int evrdma_base_shutdown(
 	struct evrdma_base *base, int timeout_ms, evrdma_base_cb cb, void *arg);

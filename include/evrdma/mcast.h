@@ -46,7 +46,8 @@ typedef void (*evrdma_mcast_event_cb)(struct evrdma_mcast *group, enum evrdma_mc
  * Returns NULL and sets errno: ENOTCONN (the endpoint is not READY), EADDRINUSE (it has a
  * membership with this address, which is not closed), EAFNOSUPPORT (also: not the endpoint's
  * family), EINVAL (unknown flag, no address, or not one of a group: neither of 224.0.0.0/4, of
- * ff00::/8 nor a GID that begins with ff), ENOMEM. Since 0.1.
+ * ff00::/8 nor a GID that begins with ff), ENOMEM, EPIPE (the base is being shut
+ * down). Since 0.1.
  */
 struct evrdma_mcast *evrdma_mcast_join(struct evrdma_dgram *dgram, const struct sockaddr *addr,
 	unsigned flags, evrdma_mcast_event_cb cb, void *arg);

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <errno.h>
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
 #include <string.h>
@@ -401,6 +402,28 @@ void fixture_replace_base(struct fixture *f, const struct evrdma_base_options *o
 	f->base_closed = false;
 	make_base(f, options);
 	f->options.recv_pool = f->pool;
+}
+
+static void no_request(struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
+{
+	ck_abort_msg("a request that nobody made");
+}
+
+void fixture_expect_closing(struct evrdma_base *base)
+{
+	struct evrdma_pool *pool = evrdma_pool_new(base, BUF_SIZE, 0);
+	struct sockaddr_in sin;
+
+	fixture_address(&sin, testbed.ip, 0);
+	errno = 0;
+	ck_assert(!evrdma_listener_new(base, (struct sockaddr *)&sin, NULL, no_request, NULL));
+	ck_assert_int_eq(errno, EPIPE);
+	ck_assert(!evrdma_conn_new(base, NULL) && errno == EPIPE);
+	ck_assert(!evrdma_dgram_new(base, NULL) && errno == EPIPE);
+	ck_assert(!evrdma_id_new(base, RDMA_PS_TCP, NULL, NULL) && errno == EPIPE);
+	ck_assert_ptr_nonnull(pool);
+	ck_assert_ptr_nonnull(evrdma_srq_new(base, pool, 1));
+	ck_assert_ptr_nonnull(evrdma_domain_new(base));
 }
 
 static void check_counts(struct fixture *f)

@@ -98,6 +98,8 @@ void fixture_free(struct fixture *f);
 /* Begins to close the base, before world_free(). */
 void fixture_close_base(struct fixture *f);
 bool fixture_base_is_closed(struct fixture *f);
+/* What is closing, or being shut down, makes nothing that talks; memory goes with it. */
+void fixture_expect_closing(struct evrdma_base *base);
 /* Before anything was made in it. */
 void fixture_replace_base(struct fixture *f, const struct evrdma_base_options *options);
 void fixture_add_other(struct fixture *f);
