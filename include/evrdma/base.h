@@ -53,11 +53,13 @@ struct evrdma_base_options {
 	size_t size;             /* set by evrdma_base_options_init() */
 	unsigned turn_budget_us; /* 500: microseconds that each kind of work (creating and
 	                            destroying QPs and ids, and registering memory for them; CM
-	                            events; posting) may take of one turn of the loop; at least one
-	                            step is made in every turn */
+	                            events; posting) may take of one turn of the loop, up to
+	                            INT_MAX; at least one step is made in every turn, with 0 no
+	                            more */
 	unsigned cq_budget;      /* 256: what one turn tells of completions, those of all queues
 	                            together and the work that ends with a connection; at least 1 */
-	unsigned cq_entries;     /* 4096: entries of a shared CQ; limited to what the device has.
+	unsigned cq_entries;     /* 4096: entries of a shared CQ, at least 1; limited to what the
+	                            device has, and no fewer than the first object on it needs.
 	                            Over 16384 on siw for many QPs, see evrdma(7) */
 	unsigned device_idle_ms; /* 1000: how long the base keeps what it has on an unused device;
 	                            as long as a listener on an address of it listens, if not 0 */

@@ -55,7 +55,7 @@ struct evrdma_pool_options {
 	size_t alignment;  /* 64: of each buffer; a power of two, 8 to 4096 */
 	size_t slab_bytes; /* 262144: memory taken at a time, and registered as one; as many buffers
 	                      as fit, at least one; 4096 to 1 GiB, made up to whole pages */
-	unsigned flags;     /* EVRDMA_POOL_OPT_* */
+	unsigned flags;     /* EVRDMA_POOL_OPT_*; of the two for huge pages ONLY is the stronger */
 	unsigned buf_flags; /* 0: EVRDMA_BUF_OPT_*, what peers may do with a buffer once it was
 	                       exposed to them. The key is that of its slab: a peer that has it
 	                       reaches the slab's other buffers too, for as long as their memory is

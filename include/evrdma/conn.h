@@ -34,9 +34,12 @@ struct evrdma_srq;
  */
 struct evrdma_conn_options {
 	size_t size;                   /* set by evrdma_conn_options_init() */
-	int connect_timeout_ms;        /* 10000: from the call to ESTABLISHED, names and all */
+	int connect_timeout_ms;        /* 10000: from the call to ESTABLISHED, names and all; at
+	                                  least 1 */
 	int drain_timeout_ms;          /* 1000: how long a disconnect may take, and how long to wait
-	                                  at the end for flushed work */
+	                                  at the end for flushed work; at least 1. A base that is
+	                                  closed waits this long too, for peers that do not
+	                                  answer */
 	int keepalive_ms;              /* 0: off. Otherwise a peer that was not heard of for so
 	                                  long is asked; when it does not answer for as long again,
 	                                  the connection ends with ETIMEDOUT */
@@ -54,8 +57,9 @@ struct evrdma_conn_options {
 	struct evrdma_pool *recv_pool; /* NULL: nothing can be received but into what the caller
 	                                  posts with evrdma_conn_recv(). Otherwise recv_depth
 	                                  buffers of this pool are kept posted */
-	struct evrdma_srq *srq;        /* NULL; otherwise in place of recv_depth and recv_pool: the
-	                                  buffers are shared with others */
+	struct evrdma_srq *srq;        /* NULL; otherwise in place of recv_depth, which is not used
+	                                  then, and recv_pool, which is NULL then: the buffers are
+	                                  shared with others */
 	struct evrdma_domain *domain;  /* NULL: the one that all without a domain share; of the
 	                                  base, or of evrdma_domain_new_shared() */
 	int port_space;                /* RDMA_PS_TCP (0x0106), or RDMA_PS_IB (0x013f) */
@@ -82,7 +86,8 @@ struct evrdma_conn_options {
 	const void *private_data;      /* NULL: what travels with the connect or the accept; read
 	                                  when evrdma_conn_new() is called */
 	size_t private_data_len;       /* 0: at most 56 bytes with a connect over IPv4 and IPv6, 196
-	                                  with an accept; the peer sees it padded with zeroes */
+	                                  with an accept, or it ends with EINVAL; the peer sees it
+	                                  padded with zeroes. More than 255 are refused at once */
 	int min_rnr_timer_us;          /* 640: how long the peer waits before each time that
 	                                  rnr_retry_count counts, 1 to 655360, rounded up to one of
 	                                  the 32 times that there are: 10, 20, 30, 40, 60, 80, 120

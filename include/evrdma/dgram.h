@@ -29,21 +29,24 @@ struct evrdma_request;
 /* How an endpoint is made. Fill it with evrdma_dgram_options_init(); it grows at its end only. */
 struct evrdma_dgram_options {
 	size_t size;                   /* set by evrdma_dgram_options_init() */
-	int resolve_timeout_ms;        /* 2000: to find the device */
-	int drain_timeout_ms;          /* 1000: how long to wait for flushed work at the end */
+	int resolve_timeout_ms;        /* 2000: to find the device; at least 1 */
+	int drain_timeout_ms;          /* 1000: how long to wait for flushed work at the end; at
+	                                  least 1 */
 	uint32_t send_depth;           /* 64: sends under way at once */
 	uint32_t send_queue;           /* 0: how many more sends wait, in order, for their turn */
 	uint32_t recv_depth;           /* 64: receive buffers posted at once; 0: it only sends */
 	uint32_t low_water;            /* 0: WRITABLE comes when this many sends are free again;
 	                                  0 is a quarter of send_depth */
-	struct evrdma_pool *recv_pool; /* NULL with recv_depth 0. Otherwise recv_depth buffers of
-	                                  this pool are kept posted, from READY on */
-	struct evrdma_srq *srq;        /* NULL; otherwise in place of recv_depth and recv_pool: the
-	                                  buffers are shared with others */
+	struct evrdma_pool *recv_pool; /* needed if recv_depth is not 0: so many buffers of this
+	                                  pool are kept posted, from READY on. NULL if it is 0 */
+	struct evrdma_srq *srq;        /* NULL; otherwise in place of recv_depth, which is not used
+	                                  then, and recv_pool, which is NULL then: the buffers are
+	                                  shared with others */
 	struct evrdma_domain *domain;  /* NULL: the one that all without a domain share */
 	int port_space;                /* RDMA_PS_UDP (0x0111), or RDMA_PS_IPOIB (0x0002) */
 	unsigned flags;                /* EVRDMA_DGRAM_OPT_* */
-	int join_timeout_ms;           /* 10000: of each group, from its join to JOINED */
+	int join_timeout_ms;           /* 10000: of each group, from its join to JOINED; at least
+	                                  1 */
 };
 
 void evrdma_dgram_options_init_sized(struct evrdma_dgram_options *options, size_t size);

@@ -28,7 +28,7 @@ struct evrdma_listener_options {
 	int backlog;     /* 0: the system's limit (net.rdma_ucm.max_backlog) */
 	int port_space;  /* RDMA_PS_TCP (0x0106), RDMA_PS_IB (0x013f), or for datagrams RDMA_PS_UDP
 	                    (0x0111): its requests are for evrdma_dgram_accept() */
-	int v6_only;     /* 0; 1: an IPv6 wildcard takes no IPv4 */
+	int v6_only;     /* 0; 1: an IPv6 wildcard takes no IPv4; nothing else is taken */
 	int ack_timeout; /* -1: not set; 0 to 31, for the connections that come of it */
 	unsigned max_connections;        /* 0: no limit; connections at once that come of it, with
 	                                    the requests that nobody has answered; one that was

@@ -59,8 +59,8 @@ struct evrdma_peer *evrdma_peer_new(struct evrdma_dgram *dgram, const struct soc
  * Makes a peer of whoever sent a datagram, to send to him after the callback. READY comes when his
  * hardware address is known, in a coming turn of the loop or after the kernel has asked the network
  * for it; else ERROR, with step EVRDMA_STEP_ADDR. Returns NULL and sets errno: EINVAL (no
- * datagram), ENOTCONN, ENOMEM, EPIPE; ETIMEDOUT, EHOSTUNREACH, ENETUNREACH (he was asked for in vain not
- * long ago); what verbs report. Since 0.1.
+ * datagram), ENOTCONN, ENOMEM, EPIPE; ETIMEDOUT, EHOSTUNREACH, ENETUNREACH (he was asked for in
+ * vain not long ago); what verbs report. Since 0.1.
  */
 struct evrdma_peer *evrdma_peer_new_sender(struct evrdma_dgram *dgram,
 	const struct evrdma_recv *recv, evrdma_peer_event_cb cb, void *arg);

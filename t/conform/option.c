@@ -157,6 +157,19 @@ END_TEST
 		ck_assert_msg(try_conn((f), &o) == EINVAL, #field " = " #value " was taken");      \
 	} while (0)
 
+static void refuse_a_pool_beside_a_shared_queue(struct fixture *f)
+{
+	struct evrdma_srq *srq = evrdma_srq_new(f->base, f->pool, 1);
+	struct evrdma_conn_options o;
+
+	evrdma_conn_options_init(&o);
+	o.srq = srq;
+	ck_assert_int_eq(try_conn(f, &o), 0);
+	o.recv_pool = f->pool;
+	ck_assert_int_eq(try_conn(f, &o), EINVAL);
+	evrdma_srq_free(srq);
+}
+
 START_TEST(values_out_of_range_for_a_connection_are_refused)
 {
 	struct fixture *f = fixture_new();
@@ -179,6 +192,7 @@ START_TEST(values_out_of_range_for_a_connection_are_refused)
 	REFUSED_CONN(f, min_rnr_timer_us, 655361);
 	REFUSED_CONN(f, private_data_len, 1);
 	REFUSED_CONN(f, private_data_len, 256);
+	refuse_a_pool_beside_a_shared_queue(f);
 	fixture_free(f);
 }
 END_TEST
@@ -197,6 +211,8 @@ START_TEST(values_out_of_range_for_a_base_are_refused)
 
 	REFUSED_BASE(f, cq_budget, 0);
 	REFUSED_BASE(f, cq_budget, 0x80000000u);
+	REFUSED_BASE(f, cq_entries, 0);
+	REFUSED_BASE(f, turn_budget_us, 0x80000000u);
 	REFUSED_BASE(f, device_idle_ms, 0x80000000u);
 	REFUSED_BASE(f, device_poll_ms, 0x80000000u);
 	REFUSED_BASE(f, data_priority, -2);
@@ -221,6 +237,9 @@ START_TEST(values_out_of_range_for_a_listener_are_refused)
 	struct fixture *f = fixture_new();
 
 	REFUSED_LISTENER(f, backlog, -1);
+	REFUSED_LISTENER(f, v6_only, 2);
+	REFUSED_LISTENER(f, v6_only, -1);
+	REFUSED_LISTENER(f, relisten_ms, -1);
 	REFUSED_LISTENER(f, port_space, 0);
 	REFUSED_LISTENER(f, ack_timeout, 32);
 	REFUSED_LISTENER(f, ack_timeout, -2);
@@ -244,7 +263,9 @@ START_TEST(values_out_of_range_for_an_endpoint_are_refused)
 	struct evrdma_pool *tiny = evrdma_pool_new(f->base, EVRDMA_DGRAM_HEADER_BYTES - 1, 0);
 
 	REFUSED_DGRAM(f, resolve_timeout_ms, 0);
+	REFUSED_DGRAM(f, drain_timeout_ms, 0);
 	REFUSED_DGRAM(f, drain_timeout_ms, -1);
+	REFUSED_DGRAM(f, join_timeout_ms, 0);
 	REFUSED_DGRAM(f, send_depth, 0);
 	REFUSED_DGRAM(f, recv_depth, 0);
 	REFUSED_DGRAM(f, recv_pool, NULL);

@@ -78,7 +78,7 @@ START_TEST(huge_pages_are_used_where_they_are)
 	ck_assert_ptr_nonnull(buf);
 	memset(evrdma_buf_data(buf), 1, BUF);
 	evrdma_buf_unref(buf);
-	options.flags = EVRDMA_POOL_OPT_HUGE_PAGES_ONLY;
+	options.flags |= EVRDMA_POOL_OPT_HUGE_PAGES_ONLY; /* both are that one */
 	options.min_bufs = 1;
 	only = evrdma_pool_new_with_options(f->base, BUF, &options);
 	if (!only)
@@ -288,6 +288,20 @@ END_TEST
 		ck_assert_msg(errno == EINVAL, #field " = " #value " was taken");                  \
 	} while (0)
 
+START_TEST(a_pool_without_options_has_the_defaults)
+{
+	struct fixture *f = fixture_new();
+	struct evrdma_pool *pool = evrdma_pool_new_with_options(f->base, BUF, NULL);
+	struct evrdma_buf *buf = evrdma_pool_get(pool);
+	struct evrdma_pool_stats stats;
+
+	evrdma_pool_get_stats(pool, &stats);
+	ck_assert_uint_eq(stats.bytes, 262144);
+	evrdma_buf_unref(buf);
+	fixture_free(f);
+}
+END_TEST
+
 START_TEST(values_out_of_range_for_a_pool_are_refused)
 {
 	struct fixture *f = fixture_new();
@@ -326,6 +340,7 @@ TCase *pool_case(void)
 	tcase_add_test(tc, who_writes_to_a_buffer_that_was_given_back_is_found);
 #endif
 	tcase_add_test(tc, trimming_ends_what_was_registered);
+	tcase_add_test(tc, a_pool_without_options_has_the_defaults);
 	tcase_add_test(tc, values_out_of_range_for_a_pool_are_refused);
 	return tc;
 }

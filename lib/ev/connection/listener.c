@@ -374,8 +374,8 @@ static int load_options(struct evrdma_listener *listener, const struct evrdma_ba
 	*o = default_options;
 	if (evr_options_load(o, sizeof(*o), options))
 		return -EINVAL;
-	if (o->backlog < 0 || o->ack_timeout < -1 || o->ack_timeout > 31 ||
-		o->request_timeout_ms < 0 || o->relisten_ms < 0)
+	if (o->backlog < 0 || o->v6_only < 0 || o->v6_only > 1 || o->ack_timeout < -1 ||
+		o->ack_timeout > 31 || o->request_timeout_ms < 0 || o->relisten_ms < 0)
 		return -EINVAL;
 	if (!evr_domain_fits(o->domain, base) || (o->srq && o->srq->base != base))
 		return -EINVAL;

@@ -310,7 +310,8 @@ static bool options_valid(const struct evrdma_base_options *o, const struct even
 {
 	int last_priority = event_base_get_npriorities((struct event_base *)event_base) - 1;
 
-	return o->cq_budget && o->cq_budget <= INT_MAX && o->device_idle_ms <= INT_MAX &&
+	return o->turn_budget_us <= INT_MAX && o->cq_budget && o->cq_budget <= INT_MAX &&
+		o->cq_entries && o->device_idle_ms <= INT_MAX &&
 		o->device_poll_ms <= INT_MAX && !(o->flags & ~EVRDMA_BASE_OPT_NO_ASYNC_EVENTS) &&
 		o->comp_vector >= -1 && o->spin_us <= MAX_SPIN_US &&
 		in_range(o->data_priority, -1, last_priority) &&
