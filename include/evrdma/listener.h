@@ -146,8 +146,10 @@ typedef void (*evrdma_request_cb)(struct evrdma_request *request, void *arg);
  * longer belongs to the caller's thread, and cb runs on the other base's thread as the request's
  * new owner. If that base is closed or shut down after the call and before the request came there,
  * it is rejected and cb does not run; the caller makes sure that the base is not freed during the
- * call. Costs one system call. request_timeout_ms begins anew; max_connections goes on to count it,
- * the pending limits and the listener's domain and srq are no longer for it.
+ * call. Costs one system call. request_timeout_ms goes on, from its arrival at the listener, and is
+ * over for a request that has been late on its way; max_connections goes on to count it, the
+ * pending limits and the listener's domain and srq are no longer for it. The base that it is on
+ * already may be the other one.
  * Returns 0, -EINVAL (no cb), -EPIPE (the other base is being shut down or closed), -ETIMEDOUT (it
  * is late), -ENOMEM, or the kernel's error; then the request is where it was. Since 0.1.
  */

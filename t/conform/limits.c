@@ -259,6 +259,89 @@ START_TEST(a_request_that_nobody_answers_is_rejected)
 }
 END_TEST
 
+static void move_later(struct evrdma_request *request, void *arg);
+
+static void move_to_its_own_base(evutil_socket_t fd, short what, void *arg)
+{
+	struct fixture *f = arg;
+	struct gate *gate = f->tag;
+	int ret = evrdma_request_move(gate->requests[0], f->base, move_later, f);
+
+	gate->kept += !ret;
+	if (ret) {
+		ck_assert_int_eq(ret, -ETIMEDOUT);
+		ck_assert_int_eq(evrdma_request_reject(gate->requests[0], NULL, 0), 0);
+		gate->requests[0] = NULL;
+	}
+}
+
+static bool it_was_late(struct fixture *f)
+{
+	return !((struct gate *)f->tag)->requests[0];
+}
+
+static void move_later(struct evrdma_request *request, void *arg)
+{
+	static const struct timeval soon = { 0, 10000 };
+	struct fixture *f = arg;
+
+	((struct gate *)f->tag)->requests[0] = request;
+	event_base_once(f->loop, -1, EV_TIMEOUT, move_to_its_own_base, f, &soon);
+}
+
+/* Sooner than it is late, and all the time. */
+START_TEST(a_request_has_its_time_from_its_arrival_wherever_it_moves)
+{
+	struct gate gate = { 0 };
+	struct evrdma_listener_options options;
+	struct fixture *f;
+
+	evrdma_listener_options_init(&options);
+	options.request_timeout_ms = 100;
+	f = fixture_with_gate(&gate, &options);
+	fixture_connect(f);
+	fixture_run_until(f, one_is_kept, 20000);
+	move_later(gate.requests[0], f);
+	fixture_run_until(f, it_was_late, 5000);
+	fixture_run_until(f, one_is_refused, 20000);
+	ck_assert_uint_gt(gate.kept, 1);
+	fixture_free(f);
+}
+END_TEST
+
+START_TEST(a_request_that_is_late_when_it_arrives_is_rejected)
+{
+	static const struct timeval too_long = { 0, 100000 };
+	struct gate gate = { 0 };
+	struct evrdma_listener_options options;
+	struct event_base *loop, *busy = event_base_new();
+	struct fixture *f;
+
+	evrdma_listener_options_init(&options);
+	options.request_timeout_ms = 50;
+	f = fixture_with_gate(&gate, &options);
+	loop = f->loop;
+	f->loop = busy;
+	fixture_add_other(f);
+	f->loop = loop;
+	fixture_connect(f);
+	fixture_run_until(f, one_is_kept, 20000);
+	ck_assert_int_eq(evrdma_request_move(gate.requests[0], f->other, take_over, f), 0);
+	event_base_loopexit(loop, &too_long);
+	event_base_dispatch(loop);
+	f->loop = busy;
+	fixture_run_until(f, two_are_kept, 20000);
+	ck_assert_int_eq(
+		evrdma_request_move(gate.requests[1], f->other, take_over, f), -ETIMEDOUT);
+	ck_assert_int_eq(evrdma_request_reject(gate.requests[1], NULL, 0), 0);
+	fixture_close_other(f);
+	event_base_free(busy);
+	f->loop = loop;
+	fixture_run_until(f, one_is_refused, 20000);
+	fixture_free(f);
+}
+END_TEST
+
 START_TEST(a_request_that_waits_for_too_long_is_never_seen)
 {
 	struct gate gate = { 0 };
@@ -764,6 +847,8 @@ TCase *limits_case(void)
 	tcase_add_test(tc, one_source_has_no_more_pending_requests_than_it_may);
 	tcase_add_test(tc, a_request_that_moves_keeps_its_place_among_the_connections);
 	tcase_add_test(tc, a_request_that_nobody_answers_is_rejected);
+	tcase_add_test(tc, a_request_has_its_time_from_its_arrival_wherever_it_moves);
+	tcase_add_test(tc, a_request_that_is_late_when_it_arrives_is_rejected);
 	tcase_add_test(tc, a_request_that_waits_for_too_long_is_never_seen);
 	tcase_add_test(tc, a_request_that_was_answered_is_not_late);
 	tcase_add_test(tc, a_base_registers_no_more_memory_than_it_may);

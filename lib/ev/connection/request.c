@@ -13,6 +13,7 @@
 #include "ev/device/device.h"
 #include "ev/device/pd.h"
 #include "ev/queue/srq.h"
+#include "util/clock.h"
 
 /* The kernel's limit for what travels with a reject. */
 enum { MAX_REJECT_DATA = 148 };
@@ -122,10 +123,8 @@ static const struct evr_obj_class request_class = {
 	.free = request_free,
 };
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void be_late(struct evrdma_request *request)
 {
-	struct evrdma_request *request = arg;
-
 	evr_log(EVRDMA_LOG_DEBUG, "a request was not answered for %d ms", request->timeout_ms);
 	if (request->listener)
 		request->listener->stats.timed_out++;
@@ -135,6 +134,11 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		evr_request_close(request);
 	else
 		evr_obj_work(&request->obj);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	be_late(arg);
 }
 
 /* On a base, for somebody to answer. */
@@ -147,8 +151,23 @@ static void begin(struct evrdma_request *request, struct evrdma_base *base)
 
 void evr_request_start_timer(struct evrdma_request *request)
 {
-	if (request->timeout_ms)
-		evr_base_add_timer(&request->timer, request->timeout_ms);
+	if (!request->timeout_ms)
+		return;
+	request->end_us = evr_clock_now_us() + (uint64_t)request->timeout_ms * EVR_US_PER_MS;
+	evr_base_add_timer(&request->timer, request->timeout_ms);
+}
+
+/* Its time goes on where it is moved to. */
+static void go_on_waiting(struct evrdma_request *request)
+{
+	uint64_t now_us = evr_clock_now_us();
+
+	if (!request->timeout_ms)
+		return;
+	if (request->end_us > now_us)
+		evr_base_add_timer(&request->timer, evr_clock_ms_of(request->end_us - now_us));
+	else
+		be_late(request);
 }
 
 static void keep(struct evrdma_request *request, const struct rdma_cm_event *event)
@@ -253,7 +272,7 @@ static void arrive(struct evrdma_base *base, struct evr_inbox_item *item)
 		return;
 	}
 	begin(request, base);
-	evr_request_start_timer(request);
+	go_on_waiting(request);
 	evr_channel_poll(base);
 	request->cb(request, request->arg);
 }

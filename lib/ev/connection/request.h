@@ -34,6 +34,7 @@ struct evrdma_request {
 	bool pending;            /* nobody has answered, and it is not late */
 
 	int timeout_ms;
+	uint64_t end_us; /* of that */
 	struct event timer;
 	bool late; /* rejected already */
 
