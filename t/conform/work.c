@@ -523,6 +523,8 @@ START_TEST(only_what_was_made_for_peers_is_exposed)
 	ck_assert_int_eq(evrdma_conn_expose(f->server->conn, far.local, &remote), -EACCES);
 	ck_assert_int_eq(evrdma_conn_expose(f->server->conn, buf, &remote), -EACCES);
 	ck_assert_int_eq(evrdma_conn_expose(fresh, far.exposed, &remote), -ENOTCONN);
+	ck_assert_int_eq(evrdma_conn_expose(f->server->conn, NULL, &remote), -EINVAL);
+	ck_assert_int_eq(evrdma_conn_expose(f->server->conn, far.exposed, NULL), -EINVAL);
 	ck_assert(!evrdma_buf_new_reference(NULL, 1, 0, NULL, NULL) && errno == EINVAL);
 	ck_assert(!evrdma_buf_new_reference(own, 0, 0, NULL, NULL) && errno == EINVAL);
 	ck_assert(!evrdma_buf_new_reference(own, 1, 0x8000, NULL, NULL) && errno == EINVAL);
@@ -632,6 +634,33 @@ START_TEST(a_vector_arrives_as_one_message_with_its_immediate_data)
 	ck_assert_mem_eq(far.message + 5, local, 50);
 	ck_assert_mem_eq(far.message + 55, local + 200, 20);
 	wait_done(f, 1);
+	far_end(f, &far);
+}
+END_TEST
+
+START_TEST(work_without_any_bytes_is_done)
+{
+	struct far far;
+	struct fixture *f = far_start(&far);
+	const struct evrdma_seg nothing = { far.local, 0, 0 };
+	const struct evrdma_work works[] = {
+		{ .op = EVRDMA_OP_SEND },
+		{ .op = EVRDMA_OP_SEND, .segs = &nothing, .seg_count = 1 },
+		{ .op = EVRDMA_OP_WRITE, .remote = far_at(&far, 0) },
+		{ .op = EVRDMA_OP_WRITE, .segs = &nothing, .seg_count = 1, .remote = far_at(&far, 0) },
+		{ .op = EVRDMA_OP_READ, .remote = far_at(&far, 0) },
+		{ .op = EVRDMA_OP_READ, .segs = &nothing, .seg_count = 1, .remote = far_at(&far, 0) },
+	};
+	size_t i;
+
+	ck_assert_int_eq(evrdma_conn_send(f->client->conn, far.local, 0, NULL, NULL), 0);
+	for (i = 0; i < sizeof(works) / sizeof(works[0]); i++) {
+		ck_assert_int_eq(submit(f, &works[i]), 0);
+		wait_done(f, (unsigned)i + 1);
+	}
+	wait_received(f, 3);
+	ck_assert_uint_eq(far.failed, 0);
+	ck_assert_uint_eq(far.got.len, 0);
 	far_end(f, &far);
 }
 END_TEST
@@ -836,6 +865,7 @@ TCase *work_case(void)
 	tcase_add_test(tc, a_remote_address_has_the_same_bytes_everywhere);
 	tcase_add_test(tc, the_users_memory_is_his_again_after_the_last_completion);
 	tcase_add_test(tc, a_vector_arrives_as_one_message_with_its_immediate_data);
+	tcase_add_test(tc, work_without_any_bytes_is_done);
 	tcase_add_test(tc, inline_data_is_copied_at_once);
 	tcase_add_test(tc, work_that_makes_no_sense_is_refused);
 	tcase_add_test(tc, sends_wait_in_order_up_to_the_limit);
