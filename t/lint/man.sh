@@ -18,19 +18,27 @@ else
 	skip "mandoc finds nothing to warn of" "mandoc is not installed"
 fi
 
-# wide COMMAND...: the lines that a page has beyond the 80th column of a terminal.
+# wide COMMAND...: the lines that a page has beyond the 80th column of a terminal, and those that begin so
+# far to the right that they are the rest of a row of a table, put below its end.
 wide() {
-	"$@" 2>/dev/null | sed "s/$(printf '\033')\\[[0-9;]*m//g" | col -bx | awk 'length > 80' | sed "s|^|$page: |" >>"$findings"
+	"$@" 2>/dev/null | sed "s/$(printf '\033')\\[[0-9;]*m//g" | col -bx | awk 'length > 80 || match($0, /[^ ]/) > 60' | sed "s|^|$page: |" >>"$findings"
 }
 
+# On 80 columns man(1) sets lines of 78, which is also what both do unasked.
 if have mandoc && have col; then
-	for page in $own_pages; do wide mandoc -T ascii -O width=80 "$page"; done
+	for page in $own_pages; do
+		wide mandoc -T ascii -O width=80 "$page"
+		wide mandoc -T ascii -O width=78 "$page"
+	done
 	verdict "no page is wider than a terminal, by mandoc"
 else
 	skip "no page is wider than a terminal, by mandoc" "mandoc or col is not installed"
 fi
 if have groff && have col && groff -mdoc -T ascii /dev/null >/dev/null 2>&1; then
-	for page in $own_pages; do wide groff -T ascii -mdoc -rLL=80n "$page"; done
+	for page in $own_pages; do
+		wide groff -T ascii -mdoc -rLL=80n "$page"
+		wide groff -T ascii -mdoc -rLL=78n "$page"
+	done
 	verdict "no page is wider than a terminal, by groff"
 else
 	skip "no page is wider than a terminal, by groff" "groff or col is not installed"
