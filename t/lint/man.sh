@@ -134,6 +134,20 @@ cut -d' ' -f1 "$scratch/named" |
 differ "$scratch/calls" "$scratch/names" "in the NAME of no page" "in NAME, but not in the headers"
 verdict "every public call has its page"
 
+# evrdma(7) says where a call is that is not on the page that its name begins with.
+sed -n '/^\.Ss Where a call is/,/^\.El/s/^\.It \(evrdma[a-z_*]*\) Ta Xr \([a-z_]*\) 3.*/\1 \2/p' man/evrdma.7 >"$scratch/index"
+while read -r name page; do
+	found=
+	while read -r pattern where; do
+		# shellcheck disable=SC2254
+		case ${name%_sized} in $pattern) [ "$page" != "$where" ] || found=yes ;; esac
+	done <"$scratch/index"
+	case $name in rdma_* | "$page" | "${page}"_*) found=yes ;; esac
+	[ "$found" ] || echo "$name: on the page $page, and not in the list of evrdma(7)"
+done <"$scratch/named" >>"$findings"
+[ -s "$scratch/index" ] || echo "evrdma(7) has no list" >>"$findings"
+verdict "evrdma(7) says where a call is"
+
 # rdma_cm(7) is the way in to all of them.
 sed -n '/^\.Sh SEE/,/^\.Sh [^S]/s/^\.Xr \(rdma_[a-z0-9_]*\) 3.*/\1/p' man/rdma_cm.7 >"$scratch/seen"
 differ "$scratch/cm_calls" "$scratch/seen" "not in rdma_cm(7)" "in rdma_cm(7), but not in the headers"
