@@ -250,9 +250,10 @@ int evrdma_conn_disable(struct evrdma_conn *conn);
 int evrdma_conn_recv(struct evrdma_conn *conn, struct evrdma_buf *buf);
 
 /*
- * Sends the first len bytes of buf, which may be 0. cb may be NULL. Sends made in one turn of the loop go to the
- * device together, at its end. On iWARP, whose accepting side must not speak first (RFC 5044), the
- * first sends of an accepted connection wait for the peer's first message, 100 ms at most.
+ * Sends the first len bytes of buf, which may be 0. cb may be NULL. Sends made in one turn of the
+ * loop go to the device together, at its end. On iWARP, whose accepting side must not speak first
+ * (RFC 5044), the first sends of an accepted connection wait for the peer's first message, 100 ms
+ * at most.
  * Returns 0; -EAGAIN when send_depth sends are under way and send_queue wait (WRITABLE follows);
  * -ENOTCONN before CONNECTED and after the end; -EMSGSIZE when len is more than the buffer; -EINVAL
  * without one; -EXDEV for a buffer of evrdma_buf_new_shared() whose domain the connection is not
@@ -274,9 +275,10 @@ typedef void (*evrdma_conn_work_cb)(
  * may be NULL. What the peer's memory does not allow ends the connection, with EACCES.
  * Returns as evrdma_conn_send() does, and -EINVAL (what the operation does not take, more segments
  * than send_segs or, of a read, than the device reads into, one that is not inside its buffer,
- * inline_len without inline_data), -EMSGSIZE (more than inline_bytes), -EOPNOTSUPP (the device has no such work; or a read or an atomic, and none was agreed on with the
- * peer: evrdma_conn_get_initiator_depth()), -ENOMEM (memory could not be registered), -EDQUOT (nor
- * may it, by max_pinned_bytes of the base), -EXDEV (evrdma_buf_new_shared() for another domain).
+ * inline_len without inline_data), -EMSGSIZE (more than inline_bytes), -EOPNOTSUPP (the device has
+ * no such work; or a read or an atomic, and none was agreed on with the peer:
+ * evrdma_conn_get_initiator_depth()), -ENOMEM (memory could not be registered), -EDQUOT (nor may
+ * it, by max_pinned_bytes of the base), -EXDEV (evrdma_buf_new_shared() for another domain).
  * Since 0.1.
  */
 int evrdma_conn_submit(struct evrdma_conn *conn, const struct evrdma_work *work,

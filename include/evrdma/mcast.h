@@ -37,8 +37,8 @@ typedef void (*evrdma_mcast_event_cb)(struct evrdma_mcast *group, enum evrdma_mc
 /*
  * Joins the group at addr (IPv4, IPv6, or AF_IB for a raw MGID) on an endpoint that is READY. A
  * zero address asks for an assigned group, where the fabric has them. flags are
- * EVRDMA_MCAST_OPT_*. Off InfiniBand the group is of the family of the address that the endpoint was
- * opened with. Ends in JOINED or ERROR:
+ * EVRDMA_MCAST_OPT_*. Off InfiniBand the group is of the family of the address that the endpoint
+ * was opened with. Ends in JOINED or ERROR:
  *   EINVAL      the kernel does not take this address here (off InfiniBand: assigned groups, MGIDs)
  *   ETIMEDOUT   nobody answered within join_timeout_ms of the endpoint; on InfiniBand the kernel
  *               says so too, when the subnet administrator has not answered it for seconds

@@ -57,8 +57,8 @@ enum evrdma_op {
  *
  * The two atomics take one segment of 8 bytes, which gets the value that was there before, in host
  * order, and an address that is a multiple of 8. Other work may have no segments, or empty ones. A
- * SEND or WRITE may have inline_data in place of segments: it is copied, so it is the caller's again
- * at once.
+ * SEND or WRITE may have inline_data in place of segments: it is copied, so it is the caller's
+ * again at once.
  */
 struct evrdma_work {
 	enum evrdma_op op;
