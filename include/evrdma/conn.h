@@ -192,7 +192,9 @@ int evrdma_conn_connect(
 	struct evrdma_conn *conn, const struct sockaddr *src, const struct sockaddr *dst);
 
 /*
- * The same by name, through the caller's evdns_base, which must live until CONNECTED or ERROR.
+ * The same by name, through the caller's evdns_base. That must live until CONNECTED or ERROR; of a
+ * connection that is closed before, by evrdma_conn_close() or with its base, until CLOSED, or until
+ * the base is closed: evdns needs it to cancel what it asks. It may be freed in these callbacks.
  * family is AF_UNSPEC, AF_INET or AF_INET6; port is in host order. The addresses are tried in turn
  * until one connects, each for attempt_timeout_ms; the last one's error is reported. A name that is
  * an address asks nobody.

@@ -7,6 +7,7 @@
 #include <event2/dns.h>
 #include <event2/dns_struct.h>
 #include <event2/util.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@ struct names {
 	bool answers;
 	unsigned asked;
 	int eai;
+	enum evrdma_conn_event last; /* with it the evdns_base goes */
 };
 
 static void on_question(struct evdns_server_request *request, void *arg)
@@ -57,7 +59,8 @@ static void start_names(struct fixture *f, struct names *names)
 
 static void end_names(struct names *names)
 {
-	evdns_base_free(names->dns, 0);
+	if (names->dns)
+		evdns_base_free(names->dns, 0);
 	if (names->server) {
 		evdns_close_server_port(names->server);
 		close(names->fd);
@@ -248,6 +251,99 @@ START_TEST(close_cancels_a_lookup_that_was_answered_at_once)
 }
 END_TEST
 
+/* --- how long the evdns_base is needed ------------------------------------------------------- */
+
+static void let_names_go(
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+	struct names *names = endpoint->fixture->tag;
+
+	if (event == names->last) {
+		evdns_base_free(names->dns, 0);
+		names->dns = NULL;
+	}
+	if (event == EVRDMA_CONN_ERROR)
+		evrdma_conn_close(endpoint->conn);
+}
+
+static struct fixture *fixture_that_asks(struct names *names)
+{
+	struct fixture *f = fixture_new();
+
+	/* What libevent frees reads as nonsense from then on. */
+	mallopt(M_PERTURB, 0xa5);
+	start_names(f, names);
+	start_server(f, names);
+	f->options.connect_timeout_ms = 50;
+	connect_by_name(f, AF_UNSPEC, "nowhere.invalid");
+	f->on_event = let_names_go;
+	fixture_run_until(f, was_asked, 20000);
+	return f;
+}
+
+START_TEST(the_evdns_base_may_go_when_the_error_is_told)
+{
+	struct names names = { .last = EVRDMA_CONN_ERROR };
+	struct fixture *f = fixture_that_asks(&names);
+
+	fixture_run_until(f, fixture_none_live, 20000);
+	ck_assert_ptr_null(names.dns);
+	end_names(&names);
+	fixture_free(f);
+}
+END_TEST
+
+START_TEST(the_evdns_base_may_go_when_a_connect_that_was_closed_is_told_closed)
+{
+	struct names names = { .last = EVRDMA_CONN_CLOSED };
+	struct fixture *f = fixture_that_asks(&names);
+
+	evrdma_conn_close(f->client->conn);
+	fixture_run_until(f, fixture_none_live, 20000);
+	ck_assert_ptr_null(names.dns);
+	end_names(&names);
+	fixture_free(f);
+}
+END_TEST
+
+static void let_names_go_with_base(struct evrdma_base *base, void *arg)
+{
+	struct fixture *f = arg;
+	struct names *names = f->tag;
+
+	evdns_base_free(names->dns, 0);
+	names->dns = NULL;
+	f->other = NULL;
+}
+
+static bool other_is_closed(struct fixture *f)
+{
+	return !f->other;
+}
+
+START_TEST(the_evdns_base_may_go_when_the_base_is_closed)
+{
+	struct names names = { 0 };
+	struct fixture *f = fixture_new();
+	struct endpoint *endpoint;
+
+	mallopt(M_PERTURB, 0xa5);
+	start_names(f, &names);
+	start_server(f, &names);
+	fixture_add_other(f);
+	endpoint = fixture_endpoint_new_on(f, f->other, true);
+	ck_assert_int_eq(evrdma_conn_connect_hostname(
+				 endpoint->conn, names.dns, AF_UNSPEC, "nowhere.invalid", 9),
+		0);
+	fixture_run_until(f, was_asked, 20000);
+	evrdma_base_close(f->other, let_names_go_with_base, f);
+	fixture_run_until(f, other_is_closed, 20000);
+	fixture_run_a_little(f);
+	end_names(&names);
+	fixture_free(f);
+}
+END_TEST
+
 TCase *name_case(void)
 {
 	TCase *tc = tcase_create("name");
@@ -262,5 +358,8 @@ TCase *name_case(void)
 	tcase_add_test(tc, the_deadline_covers_the_name);
 	tcase_add_loop_test(tc, close_cancels_a_lookup_before_and_after_it_was_sent, 0, 2);
 	tcase_add_test(tc, close_cancels_a_lookup_that_was_answered_at_once);
+	tcase_add_test(tc, the_evdns_base_may_go_when_the_error_is_told);
+	tcase_add_test(tc, the_evdns_base_may_go_when_a_connect_that_was_closed_is_told_closed);
+	tcase_add_test(tc, the_evdns_base_may_go_when_the_base_is_closed);
 	return tc;
 }

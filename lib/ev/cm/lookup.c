@@ -9,16 +9,16 @@
 #include "ev/core/base.h"
 
 /*
- * evdns may answer at once, or after it was cancelled. So the lookup lives until evdns has answered
- * and, unless it was cancelled, the answer was passed on from the base's queue.
+ * evdns may answer at once, and answers after it was cancelled as well. So the lookup lives until
+ * evdns has answered and the answer was passed on from the base's queue.
  */
 struct evr_lookup {
 	struct evr_task task;
 	struct evrdma_base *base;
-	struct evdns_getaddrinfo_request *request;
+	struct evdns_getaddrinfo_request *request; /* NULL: answered, or cancelled */
 	struct evutil_addrinfo *addresses;
 	int result;
-	evr_lookup_cb cb; /* NULL once cancelled */
+	evr_lookup_cb cb;
 	void *arg;
 };
 
@@ -30,13 +30,6 @@ static void pass_on(struct evr_task *task)
 	free(lookup);
 }
 
-static void drop(struct evr_lookup *lookup)
-{
-	if (lookup->addresses)
-		evutil_freeaddrinfo(lookup->addresses);
-	free(lookup);
-}
-
 static void on_answer(int result, struct evutil_addrinfo *addresses, void *arg)
 {
 	struct evr_lookup *lookup = arg;
@@ -44,10 +37,7 @@ static void on_answer(int result, struct evutil_addrinfo *addresses, void *arg)
 	lookup->request = NULL;
 	lookup->result = result;
 	lookup->addresses = addresses;
-	if (lookup->cb)
-		evr_base_queue(lookup->base, &lookup->task);
-	else
-		drop(lookup);
+	evr_base_queue(lookup->base, &lookup->task);
 }
 
 struct evr_lookup *evr_lookup_start(struct evrdma_base *base, struct evdns_base *evdns, int family,
@@ -74,13 +64,10 @@ struct evr_lookup *evr_lookup_start(struct evrdma_base *base, struct evdns_base 
 
 void evr_lookup_cancel(struct evr_lookup *lookup)
 {
-	if (!lookup)
+	struct evdns_getaddrinfo_request *request = lookup ? lookup->request : NULL;
+
+	if (!request)
 		return;
-	lookup->cb = NULL;
-	if (lookup->request) {
-		evdns_getaddrinfo_cancel(lookup->request);
-		return;
-	}
-	evr_base_cancel(lookup->base, &lookup->task);
-	drop(lookup);
+	lookup->request = NULL;
+	evdns_getaddrinfo_cancel(request);
 }

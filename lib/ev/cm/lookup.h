@@ -1,4 +1,4 @@
-/* A name looked up through the user's evdns_base, which can be dropped at any time. */
+/* A name looked up through the user's evdns_base, which is in use until the callback. */
 #ifndef EVR_EV_LOOKUP_H
 #define EVR_EV_LOOKUP_H
 
@@ -13,12 +13,16 @@ struct evr_lookup;
 typedef void (*evr_lookup_cb)(int result, struct evutil_addrinfo *addresses, void *arg);
 
 /*
- * Starts. The callback comes from a later turn of the loop, once, and the lookup is gone then.
+ * Starts. The callback comes from a later turn of the loop, once, and the lookup is gone then:
+ * only then has evdns let go of it, whose own cancelling takes a turn and needs the evdns_base.
  * NULL for want of memory.
  */
 struct evr_lookup *evr_lookup_start(struct evrdma_base *base, struct evdns_base *evdns, int family,
 	const char *host, uint16_t port, evr_lookup_cb cb, void *arg);
-/* The callback will not come. NULL is fine. */
+/*
+ * Makes the callback come soon, with EVUTIL_EAI_CANCEL unless there is an answer already. A second
+ * call changes nothing. NULL is fine.
+ */
 void evr_lookup_cancel(struct evr_lookup *lookup);
 
 #endif

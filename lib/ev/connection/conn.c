@@ -351,10 +351,16 @@ static const struct evr_qp_ops qp_ops = {
 
 /* --- timers --------------------------------------------------------------------------------- */
 
+/* The end is told when nobody uses the user's evdns_base any more. */
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
 	struct evrdma_conn *conn = arg;
 
+	conn->late = true;
+	if (conn->lookup) {
+		evr_lookup_cancel(conn->lookup);
+		return;
+	}
 	evr_targets_settle(&conn->targets);
 	evr_conn_fail(conn, ETIMEDOUT, conn->step);
 }
@@ -426,9 +432,8 @@ static bool must_settle(const struct evrdma_conn *conn)
 
 static int end_start(struct evrdma_conn *conn)
 {
-	evr_conn_cancel_lookup(conn);
 	evr_conn_stop_alive(conn);
-	if (conn->cmid.unanswered)
+	if (conn->lookup || conn->cmid.unanswered)
 		return -EINPROGRESS;
 	if (must_settle(conn)) {
 		if (!conn->settling)
@@ -517,6 +522,7 @@ static void conn_down(struct evr_obj *obj)
 
 	conn->state = EVR_CONN_DOWN;
 	evr_conn_stop_timers(conn);
+	evr_lookup_cancel(conn->lookup);
 	evr_qp_stop_catching_up(&conn->qp);
 	if (conn->peer_left)
 		evr_obj_set_kind(obj, EVR_TASK_ANSWER);

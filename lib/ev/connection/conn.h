@@ -106,7 +106,8 @@ struct evrdma_conn {
 	struct evr_kept kept;
 	struct evr_task read_task; /* tells what is kept */
 
-	struct evr_lookup *lookup;
+	struct evr_lookup *lookup; /* until evdns has let go of it */
+	bool late; /* the deadline came */
 	struct evr_source source;
 	struct sockaddr_storage src;
 	struct evr_targets targets;
@@ -127,7 +128,6 @@ extern const struct evr_cmid_ops evr_conn_cmid_ops;
 void evr_conn_work(struct evr_obj *obj);
 /* At once when it is down: they act on what is being set up. */
 void evr_conn_stop_timers(struct evrdma_conn *conn);
-void evr_conn_cancel_lookup(struct evrdma_conn *conn);
 void evr_conn_setup_failed(struct evrdma_conn *conn, const struct evrdma_error *error);
 void evr_conn_on_attempt_timer(evutil_socket_t fd, short what, void *arg);
 /* Whether what the peer says can still make the connection. */

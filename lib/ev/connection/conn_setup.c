@@ -27,12 +27,6 @@ void evr_conn_stop_timers(struct evrdma_conn *conn)
 	event_del(&conn->hold_timer);
 }
 
-void evr_conn_cancel_lookup(struct evrdma_conn *conn)
-{
-	evr_lookup_cancel(conn->lookup);
-	conn->lookup = NULL;
-}
-
 /* What is still heard of the address that did not work is of no interest. */
 static bool is_retrying(const struct evrdma_conn *conn)
 {
@@ -494,26 +488,41 @@ int evrdma_conn_connect_addrinfo(struct evrdma_conn *conn, const struct rdma_add
 	return ret;
 }
 
-static void on_looked_up(int result, struct evutil_addrinfo *addresses, void *arg)
+static void not_found(struct evrdma_conn *conn, int result)
 {
-	struct evrdma_conn *conn = arg;
 	struct evrdma_error error;
-	int ret;
 
-	conn->lookup = NULL;
-	if (result) {
-		evr_error_set(&error, result == EVUTIL_EAI_MEMORY ? ENOMEM : EHOSTUNREACH,
-			EVRDMA_STEP_NAME);
-		error.eai = result;
-		evr_conn_setup_failed(conn, &error);
-		return;
-	}
-	ret = evr_targets_set_names(&conn->targets, given(&conn->src), addresses);
-	evutil_freeaddrinfo(addresses);
+	evr_error_set(&error, result == EVUTIL_EAI_MEMORY ? ENOMEM : EHOSTUNREACH,
+		EVRDMA_STEP_NAME);
+	error.eai = result;
+	evr_conn_setup_failed(conn, &error);
+}
+
+static void found(struct evrdma_conn *conn, const struct evutil_addrinfo *addresses)
+{
+	int ret = evr_targets_set_names(&conn->targets, given(&conn->src), addresses);
+
 	if (ret)
 		failed_errno(conn, ret);
 	else
 		go_on(conn, EVR_CONN_RESOLVE);
+}
+
+static void on_looked_up(int result, struct evutil_addrinfo *addresses, void *arg)
+{
+	struct evrdma_conn *conn = arg;
+
+	conn->lookup = NULL;
+	if (conn->state == EVR_CONN_DOWN)
+		evr_obj_continue(&conn->obj);
+	else if (conn->late)
+		evr_conn_fail(conn, ETIMEDOUT, EVRDMA_STEP_NAME);
+	else if (result)
+		not_found(conn, result);
+	else
+		found(conn, addresses);
+	if (addresses)
+		evutil_freeaddrinfo(addresses);
 }
 
 int evrdma_conn_connect_hostname(struct evrdma_conn *conn, struct evdns_base *evdns, int family,
