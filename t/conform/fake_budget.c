@@ -1,8 +1,10 @@
 /* What one turn of the loop tells at most, and what goes on whatever there is to tell. */
 #include "conform/fake.h"
 #include "conform/fixture.h"
+#include "conform/member.h"
 
 #include <errno.h>
+#include <event2/event_struct.h>
 #include <rdma/rdma_cma.h>
 #include <string.h>
 
@@ -13,7 +15,8 @@ enum {
 	MESSAGES = 48,
 	PAIRS = 6,
 	EACH = 6,
-	ENOUGH = 3000000
+	ENOUGH = 3000000,
+	ENOUGH_TURNS = 300000
 };
 
 static struct {
@@ -192,6 +195,109 @@ START_TEST(data_of_a_high_priority_starves_neither_deadlines_nor_calls)
 }
 END_TEST
 
+/* Something that is always due, as data may be, until what is waited for has come or never will. */
+static struct event data;
+static const unsigned *awaited;
+static unsigned turns;
+
+static void be_due(evutil_socket_t fd, short what, void *arg)
+{
+	static const struct timeval now;
+
+	if (!*awaited && turns++ < ENOUGH_TURNS)
+		event_add(&data, &now);
+}
+
+static struct fixture *fixture_with_urgent_data(void)
+{
+	struct evrdma_base_options options;
+
+	evrdma_base_options_init(&options);
+	options.data_priority = 0;
+	return fixture_with(&options);
+}
+
+static void start_data(struct fixture *f, const unsigned *until)
+{
+	awaited = until;
+	turns = 0;
+	event_assign(&data, f->loop, -1, 0, be_due, NULL);
+	event_priority_set(&data, 0);
+	event_active(&data, EV_TIMEOUT, 0);
+}
+
+static void stop_data(void)
+{
+	ck_assert_uint_lt(turns, ENOUGH_TURNS);
+	event_del(&data);
+}
+
+START_TEST(data_of_a_high_priority_does_not_keep_the_deadline_of_a_join_waiting)
+{
+	struct fixture *f = fixture_with_urgent_data();
+	struct sockaddr_in group;
+	struct member m;
+
+	fixture_address(&group, GROUP_A, 0);
+	member_init(&m, f, 0);
+	m.join_timeout_ms = 50;
+	member_reopen(&m);
+	member_run_until_ready(&m);
+	fake_hold(FAKE_JOIN);
+	member_try_join(&m, (struct sockaddr *)&group, 0);
+	start_data(f, &m.group_errors);
+	member_run_until_group_failed(&m);
+	stop_data();
+	ck_assert_int_eq(m.group_err, ETIMEDOUT);
+	fake_release(FAKE_JOIN);
+	fixture_free(f);
+}
+END_TEST
+
+static void note_listener(struct evrdma_listener *listener, enum evrdma_listener_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	told.ended |= event == EVRDMA_LISTENER_ERROR;
+	told.all += event == EVRDMA_LISTENER_LISTENING;
+}
+
+static void refuse(struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
+{
+	evrdma_request_reject(request, NULL, 0);
+}
+
+static bool is_away(struct fixture *f)
+{
+	return told.ended && testbed.device_is_removed();
+}
+
+static bool listens_again(struct fixture *f)
+{
+	return told.all;
+}
+
+START_TEST(data_of_a_high_priority_does_not_keep_a_listener_away)
+{
+	struct fixture *f = fixture_with_urgent_data();
+	struct evrdma_listener_options options;
+	struct sockaddr_in sin;
+
+	evrdma_listener_options_init(&options);
+	options.relisten_ms = 50;
+	fixture_address(&sin, testbed.ip, 0);
+	f->listener = evrdma_listener_new(f->base, (struct sockaddr *)&sin, &options, refuse, f);
+	ck_assert_ptr_nonnull(f->listener);
+	evrdma_listener_set_event_cb(f->listener, note_listener);
+	testbed.remove_device();
+	fixture_run_until(f, is_away, PATIENCE_MS);
+	testbed.add_device();
+	start_data(f, &told.all);
+	fixture_run_until(f, listens_again, PATIENCE_MS);
+	stop_data();
+	fixture_free(f);
+}
+END_TEST
+
 TCase *budget_case(void)
 {
 	TCase *tc = tcase_create("budget");
@@ -202,5 +308,9 @@ TCase *budget_case(void)
 	tcase_add_test(tc, the_budget_holds_for_work_that_is_cancelled);
 	tcase_add_test(tc, the_budget_is_that_of_all_queues);
 	tcase_add_test(tc, data_of_a_high_priority_starves_neither_deadlines_nor_calls);
+	if (testbed_has(TESTBED_DATAGRAMS | TESTBED_GROUPS))
+		tcase_add_test(tc,
+			data_of_a_high_priority_does_not_keep_the_deadline_of_a_join_waiting);
+	tcase_add_test(tc, data_of_a_high_priority_does_not_keep_a_listener_away);
 	return tc;
 }

@@ -20,6 +20,11 @@ xargs awk '{ line = $0; gsub(/\t/, "        ", line) }
 	length(line) > 100 { print FILENAME ":" FNR ": " length(line) " columns" }' <"$scratch/c" >"$findings"
 verdict "no line of C is longer than 100 columns"
 
+# Assigned in another way, a timer may be behind data of a high priority.
+sources '*.c' | grep '^lib/ev/' | grep -v '^lib/ev/core/base.c$' |
+	xargs grep -nE '(evtimer_(assign|new|set)|event_new|event_assign *\([^,]*,[^,]*, *-1) *[,(]' >"$findings"
+verdict "in lib/ev timers are assigned by evr_base_assign_timer()"
+
 # Places of one machine, and names of files that are nobody else's.
 xargs grep -nE '(^|[^A-Za-z0-9_])/(wor[k]|hom[e])/' <"$scratch/text" >"$findings"
 verdict "no path of one machine is in the tree"

@@ -395,7 +395,7 @@ static int begin(struct evrdma_listener *listener, struct evrdma_base *base)
 
 	if (ret)
 		return ret;
-	evtimer_assign(&listener->again_timer, base->event_base, on_again_timer, listener);
+	evr_base_assign_timer(base, &listener->again_timer, on_again_timer, listener);
 	ret = listen_on(listener);
 	if (ret)
 		evr_obj_leave(&listener->obj);

@@ -269,7 +269,7 @@ struct evrdma_mcast *evrdma_mcast_join(struct evrdma_dgram *dgram, const struct 
 	group->cb = cb;
 	group->arg = arg;
 	TAILQ_INSERT_TAIL(&dgram->groups, group, link);
-	evtimer_assign(&group->deadline, dgram->obj.base->event_base, on_deadline, group);
+	evr_base_assign_timer(dgram->obj.base, &group->deadline, on_deadline, group);
 	evr_base_add_timer(&group->deadline, dgram->options.join_timeout_ms);
 	evr_obj_work(&group->obj);
 	return group;

@@ -145,7 +145,7 @@ static int init_queues(struct evr_qp *qp)
 
 	if (ret)
 		return ret;
-	ret = evr_recvq_init(&qp->recvq, qp->base->event_base, qp->config.recv_depth,
+	ret = evr_recvq_init(&qp->recvq, qp->base, qp->config.recv_depth,
 		qp->config.recv_pool, &recvq_ops);
 	if (ret)
 		evr_sends_fini(qp);
@@ -176,7 +176,6 @@ int evr_qp_init(struct evr_qp *qp, struct evrdma_base *base, const struct evr_qp
 		evr_domain_unref(qp->config.domain);
 		return ret;
 	}
-	evr_base_set_urgent(base, &qp->recvq.retry_timer);
 	evr_srq_ref(qp->config.srq);
 	evr_base_assign_timer(base, &qp->drain_timer, on_drain_timer, qp);
 	return 0;

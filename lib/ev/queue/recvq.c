@@ -1,10 +1,10 @@
 #include "ev/queue/recvq.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ev/core/base.h"
 #include "ev/device/cq.h"
 #include "ev/device/pd.h"
 #include "util/clock.h"
@@ -57,7 +57,7 @@ static void free_slots(struct evr_recvq *recvq)
 	free(recvq->new_slots);
 }
 
-int evr_recvq_init(struct evr_recvq *recvq, struct event_base *event_base, uint32_t depth,
+int evr_recvq_init(struct evr_recvq *recvq, struct evrdma_base *base, uint32_t depth,
 	struct evrdma_pool *pool, const struct evr_recvq_ops *ops)
 {
 	recvq->depth = depth;
@@ -69,7 +69,7 @@ int evr_recvq_init(struct evr_recvq *recvq, struct event_base *event_base, uint3
 		return -ENOMEM;
 	}
 	evr_pool_ref(recvq->pool);
-	evtimer_assign(&recvq->retry_timer, event_base, on_retry_timer, recvq);
+	evr_base_assign_timer(base, &recvq->retry_timer, on_retry_timer, recvq);
 	return 0;
 }
 
@@ -327,14 +327,13 @@ static void give_new_back(struct evr_recvq *recvq)
 /* Tried again so long after it began: others that are posted meanwhile do not put it off. */
 static void starve(struct evr_recvq *recvq, int err)
 {
-	static const struct timeval retry = { RETRY_MS / 1000, RETRY_MS % 1000 * 1000 };
 	bool again = recvq->pool_waiter.starved;
 
 	recvq->pool_waiter.starved = true;
 	give_new_back(recvq);
 	evr_pool_wait(recvq->pool, &recvq->pool_waiter);
 	if (!evtimer_pending(&recvq->retry_timer, NULL))
-		event_add(&recvq->retry_timer, &retry);
+		evr_base_add_timer(&recvq->retry_timer, RETRY_MS);
 	if (!again)
 		evr_pool_tell_starved(recvq->pool, -err);
 }

@@ -15,6 +15,7 @@
 
 struct evr_cq;
 struct evr_pd;
+struct evrdma_base;
 struct evr_recvq;
 
 struct evr_recvq_ops {
@@ -51,7 +52,7 @@ struct evr_recvq {
 	struct event retry_timer; /* while it is starved */
 };
 
-int evr_recvq_init(struct evr_recvq *recvq, struct event_base *event_base, uint32_t depth,
+int evr_recvq_init(struct evr_recvq *recvq, struct evrdma_base *base, uint32_t depth,
 	struct evrdma_pool *pool, const struct evr_recvq_ops *ops);
 /* Everything must be taken. */
 void evr_recvq_fini(struct evr_recvq *recvq);

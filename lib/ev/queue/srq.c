@@ -173,12 +173,10 @@ static void on_forget(struct evr_pd_user *user)
 static int init(struct evr_srq *srq, struct evrdma_srq *of, struct evr_pd *pd)
 {
 	struct evrdma_base *base = of->base;
-	int ret = evr_recvq_init(
-		&srq->recvq, base->event_base, of->depth, of->pool, &recvq_ops);
+	int ret = evr_recvq_init(&srq->recvq, base, of->depth, of->pool, &recvq_ops);
 
 	if (ret)
 		return ret;
-	evr_base_set_urgent(base, &srq->recvq.retry_timer);
 	ret = evr_cq_reserve(pd->device, of->depth, &srq->on_cq, &srq->cq);
 	if (ret)
 		goto fini_recvq;
