@@ -94,6 +94,63 @@ START_TEST(reject_delivers_private_data_to_the_connecting_side)
 }
 END_TEST
 
+/* The first is said no to, and the second, at the same place, is accepted without a word, or waits
+   for an answer until it is too late. */
+struct turns {
+	unsigned requests;
+	bool silent;
+	struct evrdma_request *kept;
+};
+
+static void say_no_once(struct fixture *f, struct evrdma_request *request)
+{
+	struct turns *turns = f->tag;
+
+	if (!turns->requests++)
+		ck_assert_int_eq(evrdma_request_reject(request, no, sizeof(no)), 0);
+	else if (turns->silent)
+		turns->kept = request;
+	else
+		endpoint_accept(fixture_endpoint_new(f, false), request);
+}
+
+static void stay_open(
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+}
+
+static bool client_is_up_or_down(struct fixture *f)
+{
+	return f->client->connected || f->client->down;
+}
+
+START_TEST(the_private_data_is_that_of_the_last_address)
+{
+	const char *const ips[] = { testbed.ip, testbed.ip };
+	struct turns turns = { .silent = _i };
+	struct fixture *f = fixture_new();
+	const char *data;
+	size_t len;
+
+	f->tag = &turns;
+	f->on_request = say_no_once;
+	f->on_event = stay_open;
+	if (turns.silent)
+		f->options.connect_timeout_ms = 500;
+	fixture_listen(f);
+	fixture_connect_to_each(f, ips, 2, evrdma_listener_get_port(f->listener));
+	fixture_run_until(f, client_is_up_or_down, 20000);
+	ck_assert(f->client->connected == !turns.silent);
+	ck_assert_uint_eq(turns.requests, 2);
+	data = evrdma_conn_get_private_data(f->client->conn, &len);
+	ck_assert(!data || memcmp(data, no, sizeof(no)));
+	ck_assert(!turns.silent || !len);
+	if (turns.kept)
+		ck_assert_int_eq(evrdma_request_reject(turns.kept, NULL, 0), 0);
+	fixture_free(f);
+}
+END_TEST
+
 START_TEST(private_data_too_long_for_the_request_is_an_error)
 {
 	static const char large[57] = "more than fits beside the addresses";
@@ -387,6 +444,7 @@ TCase *connect_case(void)
 	tcase_add_test(tc, an_address_has_a_text);
 	tcase_add_test(tc, connect_and_accept_carry_private_data);
 	tcase_add_test(tc, reject_delivers_private_data_to_the_connecting_side);
+	tcase_add_loop_test(tc, the_private_data_is_that_of_the_last_address, 0, 2);
 	/* iWARP's requests have more room. */
 	if (!testbed.is_iwarp)
 		tcase_add_test(tc, private_data_too_long_for_the_request_is_an_error);

@@ -108,6 +108,7 @@ static int resolve(struct evrdma_conn *conn)
 	int ret;
 
 	conn->step = evr_channel_of(conn->obj.base)->err ? EVRDMA_STEP_CHANNEL : EVRDMA_STEP_ADDR;
+	conn->peer_data_len = 0;
 	start_attempt(conn);
 	ret = find_source(conn, target);
 	if (!ret)
