@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <rdma/rdma_cma.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { PATIENCE_MS = 20000, MEMORY = 4096, LEN = 64 };
 
@@ -128,6 +129,46 @@ START_TEST(a_read_of_more_segments_than_the_device_reads_is_refused)
 	ck_assert_int_eq(evrdma_conn_submit(f->client->conn, &work, NULL, NULL), 0);
 	evrdma_buf_unref(buf);
 	fixture_free(f);
+}
+END_TEST
+
+/* --- receives ------------------------------------------------------------------------------- */
+
+static void accept_with_huge(struct fixture *f, struct evrdma_request *request)
+{
+	struct endpoint *server = fixture_endpoint_new(f, false);
+
+	ck_assert_int_eq(evrdma_conn_recv(server->conn, f->tag), 0);
+	endpoint_accept(server, request);
+}
+
+static bool server_got_one(struct fixture *f)
+{
+	return f->server && f->server->received == 1;
+}
+
+static const size_t huge_sizes[] = { (size_t)1 << 31, (size_t)1 << 32, ((size_t)1 << 32) + 16 };
+
+/* The length of what is posted has 32 bits. */
+START_TEST(a_message_fits_into_a_buffer_however_large)
+{
+	const size_t size = huge_sizes[_i];
+	struct fixture *f = fixture_new();
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	ck_assert_ptr_ne(memory, MAP_FAILED);
+	f->tag = evrdma_buf_new_reference(memory, size, 0, NULL, NULL);
+	ck_assert_ptr_nonnull(f->tag);
+	f->on_event = leave_open;
+	f->on_request = accept_with_huge;
+	f->options.recv_pool = NULL;
+	fixture_connect_pair(f);
+	evrdma_buf_unref(f->tag);
+	endpoint_send(f->client, 1, LEN);
+	fixture_run_until(f, server_got_one, PATIENCE_MS);
+	fixture_free(f);
+	munmap(memory, size);
 }
 END_TEST
 
@@ -337,6 +378,7 @@ TCase *posted_case(void)
 	tcase_add_test(tc, only_its_own_completion_ends_a_read);
 	tcase_add_test(tc, a_send_that_arrived_is_not_cancelled_with_the_read_before_it);
 	tcase_add_test(tc, a_read_of_more_segments_than_the_device_reads_is_refused);
+	tcase_add_loop_test(tc, a_message_fits_into_a_buffer_however_large, 0, 3);
 	tcase_add_test(tc, all_on_a_queue_are_told_when_a_poll_of_it_fails);
 	tcase_add_test(tc, a_queue_that_stays_broken_is_left_alone_and_not_used_again);
 	tcase_add_loop_test(tc, all_on_a_device_are_told_when_its_channel_cannot_be_read, 0, 2);

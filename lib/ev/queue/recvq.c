@@ -14,6 +14,9 @@ enum {
 	RETRY_MS = 100 /* until memory that could not be had is asked for again */
 };
 
+/* What InfiniBand allows: no message is longer. */
+static const size_t longest_message = (size_t)1 << 31;
+
 static void fill(struct evr_recvq *recvq);
 static void refill(struct evr_recvq *recvq);
 static int post_new(struct evr_recvq *recvq, int *err);
@@ -212,13 +215,19 @@ void evr_recvq_resume(struct evr_recvq *recvq)
 		recvq->ops->unposted(recvq);
 }
 
+static uint32_t room_in(const struct evrdma_buf *buf)
+{
+	size_t size = evrdma_buf_size(buf);
+
+	return (uint32_t)(size < longest_message ? size : longest_message);
+}
+
 static int set_work(struct evr_recvq *recvq, uint32_t slot, struct ibv_recv_wr *wr,
 	struct ibv_sge *sge)
 {
 	struct evrdma_buf *buf = recvq->bufs[slot];
 
-	*sge = (struct ibv_sge){ .addr = (uintptr_t)evrdma_buf_data(buf),
-		.length = (uint32_t)evrdma_buf_size(buf) };
+	*sge = (struct ibv_sge){ .addr = (uintptr_t)evrdma_buf_data(buf), .length = room_in(buf) };
 	*wr = (struct ibv_recv_wr){ .wr_id = evr_wr_id(recvq->number, EVR_WR_RECV | slot),
 		.sg_list = sge,
 		.num_sge = 1 };
