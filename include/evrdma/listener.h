@@ -132,8 +132,8 @@ const struct sockaddr *evrdma_request_get_peer_addr(const struct evrdma_request 
 struct evrdma_base *evrdma_request_get_base(const struct evrdma_request *request);
 
 /*
- * Rejects, with up to 148 bytes of private data, and frees the request. A peer that has gone
- * meanwhile is no error. Returns 0, or -EINVAL (then it is still pending) for too much data, or a
+ * Rejects, with up to 148 bytes of private data, 136 where the request is for datagrams, and frees
+ * the request. A peer that has gone meanwhile is no error. Returns 0, or -EINVAL (then it is still pending) for too much data, or a
  * length without data.
  * Since 0.1.
  */

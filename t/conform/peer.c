@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MANY = 40, BUFS = 16 };
+enum { MANY = 40, BUFS = 16, REFUSAL = 136 };
 
 /* An endpoint, what it heard, and its peer if it has one. */
 struct end {
@@ -139,6 +139,15 @@ static void open_end(struct fixture *f, struct end *end, const char *ip)
 	ck_assert_int_eq(evrdma_dgram_open(end->dgram, (struct sockaddr *)&sin, NULL), 0);
 }
 
+/* With as much as there is room for. */
+static void refuse(struct evrdma_request *request)
+{
+	char large[REFUSAL + 1] = "no";
+
+	ck_assert_int_eq(evrdma_request_reject(request, large, sizeof(large)), -EINVAL);
+	ck_assert_int_eq(evrdma_request_reject(request, large, REFUSAL), 0);
+}
+
 static void on_request(struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
 {
 	struct service *service = arg;
@@ -149,7 +158,7 @@ static void on_request(struct evrdma_listener *listener, struct evrdma_request *
 	ck_assert_str_eq(data, "hello");
 	service->pending = request;
 	if (service->refuses)
-		ck_assert_int_eq(evrdma_request_reject(request, "no", 3), 0);
+		refuse(request);
 	else
 		ck_assert_int_eq(evrdma_dgram_accept(service->server.dgram, request, "yes", 4), 0);
 }
@@ -311,6 +320,7 @@ START_TEST(a_service_that_says_no_is_an_error)
 	find_listener(f);
 	ck_assert_int_eq(service.client.peer_error, ECONNREFUSED);
 	ck_assert_int_eq(service.client.peer_step, EVRDMA_STEP_CONNECT);
+	ck_assert_str_eq(evrdma_peer_get_private_data(service.client.peer, NULL), "no");
 	fixture_free(f);
 }
 END_TEST

@@ -15,8 +15,8 @@
 #include "ev/queue/srq.h"
 #include "util/clock.h"
 
-/* The kernel's limit for what travels with a reject. */
-enum { MAX_REJECT_DATA = 148 };
+/* What travels with a reject at most. Of more the kernel says EINVAL, or drops all of it. */
+enum { MAX_REJECT_DATA = 148, MAX_REJECT_DATA_DGRAM = 136 };
 
 /* Nothing is heard of an id before it is accepted, but for the removal of its device. */
 static void on_event(struct evr_cmid *cmid, const struct rdma_cm_event *event)
@@ -180,6 +180,7 @@ static void keep(struct evrdma_request *request, const struct rdma_cm_event *eve
 	}
 	request->responder_resources = param->responder_resources;
 	request->initiator_depth = param->initiator_depth;
+	request->for_dgram = event->id->qp_type == IBV_QPT_UD;
 	evr_addr_copy(&request->peer_addr, rdma_get_peer_addr(event->id));
 }
 
@@ -245,7 +246,9 @@ static void reject(struct evrdma_request *request, const void *data, size_t len)
 
 int evrdma_request_reject(struct evrdma_request *request, const void *data, size_t len)
 {
-	if (len > MAX_REJECT_DATA || (len && !data))
+	size_t most = request->for_dgram ? MAX_REJECT_DATA_DGRAM : MAX_REJECT_DATA;
+
+	if (len > most || (len && !data))
 		return -EINVAL;
 	if (request->pending)
 		reject(request, data, len);

@@ -23,6 +23,7 @@ struct evrdma_request {
 	size_t private_data_len;
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
+	bool for_dgram;
 
 	/* From its listener, while it is on that one's base: NULL and none after. */
 	struct evrdma_listener *listener;
