@@ -189,6 +189,47 @@ START_TEST(a_lost_channel_is_not_read_again)
 }
 END_TEST
 
+static unsigned losses, told_after;
+
+static void count_loss(enum evrdma_log_level level, const char *text, void *arg)
+{
+	losses += !!strstr(text, "cannot be read any more");
+}
+
+static void break_after_the_first(
+	struct evrdma_id *id, const struct rdma_cm_event *event, void *arg)
+{
+	told_after += event && losses;
+	if (event && !losses)
+		fake_fail_next("GET_EVENT", EACCES);
+}
+
+/* One event in a turn: when the channel is lost it is to be read again at once, for the others. */
+START_TEST(a_channel_lost_over_budget_is_not_read_again)
+{
+	struct evrdma_base_options options;
+	struct fixture *f = fixture_new();
+	struct evrdma_id *id;
+	int i;
+
+	losses = told_after = 0;
+	evrdma_base_options_init(&options);
+	options.turn_budget_us = 0;
+	fixture_replace_base(f, &options);
+	evrdma_set_log_cb(count_loss, NULL);
+	id = evrdma_id_new(f->base, RDMA_PS_TCP, break_after_the_first, NULL);
+	for (i = 0; i < 3; i++)
+		ck_assert_int_eq(
+			fake_inject(evrdma_id_get_cm_id(id), RDMA_CM_EVENT_ADDR_CHANGE, 0), 0);
+	fixture_run_a_little(f);
+	fixture_run_a_little(f);
+	ck_assert_uint_eq(losses, 1);
+	ck_assert_uint_eq(told_after, 0);
+	evrdma_set_log_cb(NULL, NULL);
+	fixture_free(f);
+}
+END_TEST
+
 /* --- the queues ----------------------------------------------------------------------------- */
 
 enum { MESSAGES = 40 };
@@ -379,6 +420,7 @@ TCase *channel_case(void)
 	tcase_add_test(tc, an_event_that_waits_when_a_connection_moves_is_told);
 	tcase_add_test(tc, an_event_that_waits_when_an_id_is_adopted_is_told);
 	tcase_add_test(tc, a_lost_channel_is_not_read_again);
+	tcase_add_test(tc, a_channel_lost_over_budget_is_not_read_again);
 	tcase_add_test(tc, an_event_of_the_users_own_keeps_its_argument);
 	tcase_add_test(tc, sends_are_posted_at_the_end_of_their_turn);
 	tcase_add_test(tc, completions_are_found_whenever_they_come);

@@ -68,6 +68,7 @@ static void lose(struct evr_channel *channel, int err)
 
 	evr_log(EVRDMA_LOG_ERROR, "the event channel cannot be read any more: %s", strerror(err));
 	event_del(&channel->readable);
+	event_del(&channel->pause);
 	channel->err = err;
 	/* Who is told may close or move any other. */
 	while ((cmid = TAILQ_FIRST(&channel->cmids)) && !cmid->lost) {
