@@ -415,8 +415,9 @@ int evr_async_watch(struct evr_async *async, const void *object, struct evr_asyn
 
 	evr_lock(&lock);
 	ret = evr_ptrmap_add(&async->context->subjects, object, subject);
-	evr_unlock(&lock);
+	/* From here on its events are noted, on whichever thread. */
 	subject->async = ret ? NULL : async;
+	evr_unlock(&lock);
 	return ret;
 }
 
@@ -427,8 +428,8 @@ void evr_async_unwatch(const void *object, struct evr_async_subject *subject)
 	evr_lock(&lock);
 	evr_ptrmap_remove(&subject->async->context->subjects, object);
 	forget_events(subject);
-	evr_unlock(&lock);
 	subject->async = NULL;
+	evr_unlock(&lock);
 }
 
 int evrdma_async_event(struct ibv_context *verbs, const struct ibv_async_event *event)
