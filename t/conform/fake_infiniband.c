@@ -3,6 +3,8 @@
 #include "conform/member.h"
 #include "conform/fixture.h"
 
+#include <arpa/inet.h>
+#include <endian.h>
 #include <infiniband/ib.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
@@ -147,6 +149,62 @@ START_TEST(own_datagrams_stay_away_when_asked_and_others_come)
 }
 END_TEST
 
+static unsigned told_listening;
+
+static void note_listening(struct evrdma_listener *listener, enum evrdma_listener_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	told_listening += event == EVRDMA_LISTENER_LISTENING;
+}
+
+static void refuse(struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
+{
+	evrdma_request_reject(request, NULL, 0);
+}
+
+static bool device_is_gone(struct fixture *f)
+{
+	return fake_device_gone(FAKE_IB);
+}
+
+static bool listens_again(struct fixture *f)
+{
+	return told_listening;
+}
+
+/* Any port of a service, as 0 in the mask says. */
+START_TEST(a_listener_at_a_GID_comes_back_at_its_port)
+{
+	struct evrdma_listener_options options;
+	struct sockaddr_ib sib = { .sib_family = AF_IB,
+		.sib_sid = htobe64((uint64_t)RDMA_PS_TCP << 16),
+		.sib_sid_mask = htobe64(UINT64_MAX << 16) };
+	struct fixture *f;
+	uint16_t port;
+
+	told_listening = 0;
+	fake_device_add(FAKE_IB);
+	f = fixture_new();
+	evrdma_listener_options_init(&options);
+	options.relisten_ms = 20;
+	inet_pton(AF_INET6, FAKE_IB_GID, &sib.sib_addr);
+	/* This one does not come back: its port, the first, is free then. */
+	ck_assert_ptr_nonnull(
+		evrdma_listener_new(f->base, (struct sockaddr *)&sib, NULL, refuse, f));
+	f->listener = evrdma_listener_new(f->base, (struct sockaddr *)&sib, &options, refuse, f);
+	ck_assert_ptr_nonnull(f->listener);
+	evrdma_listener_set_event_cb(f->listener, note_listening);
+	port = evrdma_listener_get_port(f->listener);
+	ck_assert_uint_ne(port, 0);
+	fake_device_remove(FAKE_IB);
+	fixture_run_until(f, device_is_gone, 20000);
+	fake_device_add(FAKE_IB);
+	fixture_run_until(f, listens_again, 20000);
+	ck_assert_uint_eq(evrdma_listener_get_port(f->listener), port);
+	fixture_free(f);
+}
+END_TEST
+
 TCase *infiniband_case(void)
 {
 	TCase *tc = tcase_create("infiniband");
@@ -159,5 +217,6 @@ TCase *infiniband_case(void)
 	tcase_add_test(tc, an_IPoIB_endpoint_joins_its_groups);
 	tcase_add_test(tc, an_IPoIB_endpoint_answers_a_sender);
 	tcase_add_test(tc, own_datagrams_stay_away_when_asked_and_others_come);
+	tcase_add_test(tc, a_listener_at_a_GID_comes_back_at_its_port);
 	return tc;
 }

@@ -1,6 +1,7 @@
 #include "ev/cm/addr.h"
 
 #include <arpa/inet.h>
+#include <endian.h>
 #include <errno.h>
 #include <infiniband/ib.h>
 #include <netinet/in.h>
@@ -33,6 +34,22 @@ int evr_addr_copy(struct sockaddr_storage *to, const struct sockaddr *from)
 		return 0;
 	memcpy(to, from, len);
 	return len ? 0 : -EAFNOSUPPORT;
+}
+
+static void set_ib_port(struct sockaddr_ib *sib, uint16_t port)
+{
+	sib->sib_sid = htobe64((be64toh(sib->sib_sid) & ~(uint64_t)UINT16_MAX) | ntohs(port));
+	sib->sib_sid_mask |= htobe64(UINT16_MAX);
+}
+
+void evr_addr_set_port(struct sockaddr_storage *addr, uint16_t port)
+{
+	if (addr->ss_family == AF_INET)
+		((struct sockaddr_in *)addr)->sin_port = port;
+	else if (addr->ss_family == AF_INET6)
+		((struct sockaddr_in6 *)addr)->sin6_port = port;
+	else if (addr->ss_family == AF_IB)
+		set_ib_port((struct sockaddr_ib *)addr, port);
 }
 
 static void text_of_in6(const struct sockaddr_in6 *in6, char *text, size_t size)

@@ -1,7 +1,7 @@
 #include "ev/connection/listener.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -207,14 +207,6 @@ static int set_options(struct evrdma_listener *listener)
 	return 0;
 }
 
-static void set_port(struct sockaddr_storage *addr, uint16_t port)
-{
-	if (addr->ss_family == AF_INET)
-		((struct sockaddr_in *)addr)->sin_port = port;
-	else if (addr->ss_family == AF_INET6)
-		((struct sockaddr_in6 *)addr)->sin6_port = port;
-}
-
 /* On the same port each time. */
 static int listen_on(struct evrdma_listener *listener)
 {
@@ -235,7 +227,7 @@ static int listen_on(struct evrdma_listener *listener)
 		return ret;
 	}
 	port = rdma_get_src_port(listener->cmid.cm);
-	set_port(&listener->addr, port);
+	evr_addr_set_port(&listener->addr, port);
 	listener->port = ntohs(port);
 	listener->cmid.listens = true;
 	return 0;
