@@ -91,6 +91,34 @@ static bool all_is_told(struct fixture *f)
 	return told.all == 2 * PAIRS * EACH;
 }
 
+static void accept_by_hand(struct fixture *f, struct evrdma_request *request)
+{
+	struct endpoint *server = fixture_endpoint_new(f, false);
+	unsigned i;
+
+	for (i = 0; i < MESSAGES; i++) {
+		struct evrdma_buf *buf = evrdma_pool_get(f->pool);
+
+		ck_assert_int_eq(evrdma_conn_recv(server->conn, buf), 0);
+		evrdma_buf_unref(buf);
+	}
+	endpoint_accept(server, request);
+}
+
+static bool all_wait(struct fixture *f)
+{
+	struct evrdma_traffic_stats stats;
+
+	evrdma_conn_get_stats(f->server->conn, &stats);
+	return stats.receives_waiting == MESSAGES;
+}
+
+static bool server_is_gone(struct fixture *f)
+{
+	told.in_turn = 0;
+	return !f->server;
+}
+
 START_TEST(the_budget_holds_when_a_connection_ends)
 {
 	struct fixture *f = fixture_with_budget(4096);
@@ -126,6 +154,51 @@ START_TEST(the_budget_holds_for_work_that_is_cancelled)
 	fixture_run_until(f, client_is_closed, PATIENCE_MS);
 	fake_work_by_hand(false);
 	ck_assert_uint_ge(told.all, MESSAGES);
+	ck_assert_uint_le(told.most_in_turn, BUDGET);
+	fixture_free(f);
+}
+END_TEST
+
+/* The server does not read, and all that it was sent waits. */
+static struct fixture *fixture_with_kept_messages(void)
+{
+	struct fixture *f = fixture_with_budget(4096);
+
+	f->options.send_depth = f->options.recv_depth = MESSAGES;
+	f->options.recv_pool = NULL;
+	f->on_request = accept_by_hand;
+	fixture_connect_pair(f);
+	ck_assert_int_eq(evrdma_conn_disable(f->server->conn), 0);
+	endpoint_send(f->client, MESSAGES, LEN);
+	fixture_run_until(f, all_wait, PATIENCE_MS);
+	told.all = told.in_turn = told.most_in_turn = 0;
+	f->on_sent = NULL;
+	return f;
+}
+
+START_TEST(the_budget_holds_for_messages_that_a_close_cancels)
+{
+	struct fixture *f = fixture_with_kept_messages();
+
+	evrdma_conn_close(f->server->conn);
+	fixture_run_until(f, server_is_gone, PATIENCE_MS);
+	ck_assert_uint_eq(told.all, MESSAGES);
+	ck_assert_uint_le(told.most_in_turn, BUDGET);
+	fixture_free(f);
+}
+END_TEST
+
+/* They are told before the end. */
+START_TEST(the_budget_holds_for_messages_that_waited_for_the_end)
+{
+	struct fixture *f = fixture_with_kept_messages();
+
+	ck_assert_int_eq(
+		fake_inject(evrdma_conn_get_cm_id(f->server->conn), RDMA_CM_EVENT_DISCONNECTED, 0),
+		0);
+	ck_assert_int_eq(evrdma_conn_enable(f->server->conn), 0);
+	fixture_run_until(f, has_ended, PATIENCE_MS);
+	ck_assert_uint_eq(told.before_end, MESSAGES);
 	ck_assert_uint_le(told.most_in_turn, BUDGET);
 	fixture_free(f);
 }
@@ -306,6 +379,8 @@ TCase *budget_case(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, the_budget_holds_when_a_connection_ends);
 	tcase_add_test(tc, the_budget_holds_for_work_that_is_cancelled);
+	tcase_add_test(tc, the_budget_holds_for_messages_that_a_close_cancels);
+	tcase_add_test(tc, the_budget_holds_for_messages_that_waited_for_the_end);
 	tcase_add_test(tc, the_budget_is_that_of_all_queues);
 	tcase_add_test(tc, data_of_a_high_priority_starves_neither_deadlines_nor_calls);
 	if (testbed_has(TESTBED_DATAGRAMS | TESTBED_GROUPS))

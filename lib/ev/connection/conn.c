@@ -54,12 +54,17 @@ static void tell_end(struct evrdma_conn *conn)
 {
 	bool failed = conn->end_event == EVRDMA_CONN_ERROR;
 
-	evr_conn_finish_read(conn);
-	if (conn->state == EVR_CONN_DOWN)
+	if (conn->state == EVR_CONN_DOWN || evr_conn_must_read(conn))
 		return;
 	conn->obj.base->stats.connections_failed += failed;
 	evr_obj_end(&conn->obj);
 	evr_conn_tell(conn, conn->end_event, failed ? &conn->end_error : NULL);
+}
+
+void evr_conn_has_read(struct evrdma_conn *conn)
+{
+	if (conn->ends && !evr_qp_is_catching_up(&conn->qp))
+		tell_end(conn);
 }
 
 /*
@@ -542,7 +547,6 @@ static void conn_closed(struct evr_obj *obj)
 {
 	struct evrdma_conn *conn = evr_container_of(obj, struct evrdma_conn, obj);
 
-	evr_conn_cancel_read(conn);
 	evr_conn_tell(conn, EVRDMA_CONN_CLOSED, NULL);
 }
 
@@ -592,6 +596,7 @@ static const struct evr_obj_class conn_class = {
 	.work = evr_conn_work,
 	.end = conn_end,
 	.shutdown = conn_shutdown,
+	.tells = evr_conn_must_cancel_read,
 	.closed = conn_closed,
 	.free = conn_free,
 	.dump = conn_dump,

@@ -151,10 +151,10 @@ void evr_conn_on_alive_timer(evutil_socket_t fd, short what, void *arg);
 void evr_conn_init_read(struct evrdma_conn *conn);
 /* Tells it, or keeps it until reading is enabled and all before it was told. */
 void evr_conn_read(struct evrdma_conn *conn, const struct evrdma_recv *recv);
-/* Before the end is told: tells what is kept, but where reading is disabled. */
-void evr_conn_finish_read(struct evrdma_conn *conn);
+/* Whether something that is kept may be told; then evr_conn_has_read() follows. */
+bool evr_conn_must_read(struct evrdma_conn *conn);
 /* Before CLOSED: what is kept is told as cancelled, to those who gave the buffers. */
-void evr_conn_cancel_read(struct evrdma_conn *conn);
+bool evr_conn_must_cancel_read(struct evr_obj *obj);
 void evr_conn_fini_read(struct evrdma_conn *conn);
 
 /* conn.c */
@@ -163,6 +163,8 @@ void evr_conn_tell(
 void evr_conn_down(
 	struct evrdma_conn *conn, enum evrdma_conn_event event, const struct evrdma_error *error);
 void evr_conn_fail(struct evrdma_conn *conn, int err, enum evrdma_step step);
+/* Nothing that is kept may be told, now. */
+void evr_conn_has_read(struct evrdma_conn *conn);
 /* Where a write is over when it has left, and a read may be made. */
 bool evr_conn_asks_by_reading(const struct evrdma_conn *conn);
 /* Asks the peer for nothing but an answer. 0, or why there is no room for it. */

@@ -62,42 +62,70 @@ static void tell_next(struct evrdma_conn *conn)
 	evr_recvq_recycle(&conn->qp.recvq, next.recv.buf);
 }
 
-void evr_conn_finish_read(struct evrdma_conn *conn)
+static void go_on(struct evrdma_conn *conn)
 {
-	while (may_tell(conn))
+	evr_base_queue_tell(conn->obj.base, &conn->read_task);
+}
+
+bool evr_conn_must_read(struct evrdma_conn *conn)
+{
+	if (may_tell(conn))
+		go_on(conn);
+	return may_tell(conn);
+}
+
+static void tell_some(struct evrdma_conn *conn)
+{
+	while (may_tell(conn) && conn->obj.base->tell_budget-- > 0)
 		tell_next(conn);
+	if (!evr_conn_must_read(conn))
+		evr_conn_has_read(conn);
+}
+
+/* What the library gave out of a pool is of interest to nobody; the caller's buffers come back. */
+static void cancel_next(struct evrdma_conn *conn)
+{
+	struct evr_kept_recv next;
+
+	take(conn, &next);
+	next.recv.err = ECANCELED;
+	next.recv.len = 0;
+	if (!conn->options.recv_pool && !conn->qp.config.srq)
+		tell(conn, &next.recv);
+	evrdma_buf_unref(next.recv.buf);
+}
+
+static void cancel_some(struct evrdma_conn *conn)
+{
+	while (conn->kept.count && conn->obj.base->tell_budget-- > 0)
+		cancel_next(conn);
+	if (!evr_conn_must_cancel_read(&conn->obj))
+		evr_obj_continue(&conn->obj);
+}
+
+bool evr_conn_must_cancel_read(struct evr_obj *obj)
+{
+	struct evrdma_conn *conn = evr_container_of(obj, struct evrdma_conn, obj);
+
+	if (conn->kept.count)
+		go_on(conn);
+	return conn->kept.count;
 }
 
 /* As many as the turn may tell of what is complete. */
-static void tell_some(struct evr_task *task)
+static void run(struct evr_task *task)
 {
 	struct evrdma_conn *conn = evr_container_of(task, struct evrdma_conn, read_task);
-	struct evrdma_base *base = conn->obj.base;
 
-	while (may_tell(conn) && base->tell_budget-- > 0)
-		tell_next(conn);
-	if (may_tell(conn))
-		evr_base_queue_tell(base, task);
+	if (conn->obj.ended && conn->obj.closing)
+		cancel_some(conn);
+	else
+		tell_some(conn);
 }
 
 void evr_conn_init_read(struct evrdma_conn *conn)
 {
-	conn->read_task.run = tell_some;
-}
-
-/* What the library gave out of a pool is of interest to nobody; the caller's buffers come back. */
-void evr_conn_cancel_read(struct evrdma_conn *conn)
-{
-	struct evr_kept_recv next;
-
-	while (conn->kept.count) {
-		take(conn, &next);
-		next.recv.err = ECANCELED;
-		next.recv.len = 0;
-		if (!conn->options.recv_pool && !conn->qp.config.srq)
-			tell(conn, &next.recv);
-		evrdma_buf_unref(next.recv.buf);
-	}
+	conn->read_task.run = run;
 }
 
 void evr_conn_fini_read(struct evrdma_conn *conn)
@@ -128,6 +156,6 @@ int evrdma_conn_enable(struct evrdma_conn *conn)
 		return 0;
 	conn->read_disabled = false;
 	evr_recvq_resume(&conn->qp.recvq);
-	evr_base_queue_tell(conn->obj.base, &conn->read_task);
+	go_on(conn);
 	return 0;
 }

@@ -11,6 +11,11 @@ static void finish(struct evr_obj *obj)
 	obj->cls->free(obj);
 }
 
+static bool still_tells(struct evr_obj *obj)
+{
+	return obj->cls->tells && obj->cls->tells(obj);
+}
+
 static void run(struct evr_task *task)
 {
 	struct evr_obj *obj = evr_container_of(task, struct evr_obj, task);
@@ -26,7 +31,7 @@ static void run(struct evr_task *task)
 			evr_obj_continue(obj);
 		obj->ended = !ret;
 	}
-	if (obj->ended && obj->closing)
+	if (obj->ended && obj->closing && !still_tells(obj))
 		finish(obj);
 }
 

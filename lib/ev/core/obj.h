@@ -37,6 +37,11 @@ struct evr_obj_class {
 	 * begins. NULL: it stays as it is until the base is closed.
 	 */
 	bool (*shutdown)(struct evr_obj *obj);
+	/*
+	 * Closed, and released: whether something is left to be told before that. Then
+	 * evr_obj_continue() will follow. May be NULL.
+	 */
+	bool (*tells)(struct evr_obj *obj);
 	/* Tells the user that the object is closed. */
 	void (*closed)(struct evr_obj *obj);
 	void (*free)(struct evr_obj *obj);
