@@ -554,6 +554,8 @@ void connection_expose(struct schedule *s)
 	object_returned(&connection->object, CONN_EXPOSE, ret);
 	MUST(!ret || ret == -ENOTCONN || schedule_excuses(s, ret), "conn %u: expose gives %d",
 		connection->object.number, ret);
+	MUST(ret == -ENOTCONN || connection->object.state < CONN_ENDED,
+		"conn %u has ended, and expose gives %d", connection->object.number, ret);
 	MUST(!ret || connection->object.state != CONN_UP || schedule_excuses(s, ret),
 		"conn %u is up and exposes nothing", connection->object.number);
 	connection->was_exposed |= !ret;

@@ -781,6 +781,8 @@ int evrdma_conn_expose(
 
 	if (!buf || !remote)
 		return -EINVAL;
+	if (conn->state == EVR_CONN_DOWN)
+		return -ENOTCONN;
 	ret = conn->qp.pd ? evr_buf_rkey(buf, conn->qp.pd, &remote->key) : -ENOTCONN;
 	if (!ret)
 		remote->addr = (uintptr_t)evrdma_buf_data(buf);
