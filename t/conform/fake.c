@@ -110,7 +110,8 @@ int main(void)
 {
 	static TCase *(*const cases[])(void) = { silence_case, channel_case, infiniband_case,
 		async_case, machine_case, report_case, device_case, posted_case, attempt_case,
-		calls_case, budget_case, steps_case, missing_case, shared_case, reply_case };
+		calls_case, budget_case, steps_case, missing_case, shared_case, reply_case,
+		stale_case };
 	static const char *const ips[FAKE_KINDS] = {
 		[FAKE_ROCE] = FAKE_ROCE_IP, [FAKE_IWARP] = FAKE_IWARP_IP, [FAKE_IB] = FAKE_IB_IP
 	};

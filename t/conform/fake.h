@@ -24,5 +24,6 @@ TCase *report_case(void);
 TCase *posted_case(void);
 TCase *shared_case(void);
 TCase *silence_case(void);
+TCase *stale_case(void);
 
 #endif

@@ -44,6 +44,7 @@ check_PROGRAMS += t/conform/fake_roce.t t/conform/fake_iwarp.t
 TESTS += t/conform/fake_roce.t t/conform/fake_iwarp.t
 EVR_CONFORM_FAKE_SOURCES = $(EVR_CONFORM_SOURCES) \
 	t/conform/fake.c t/conform/fake.h \
+	t/conform/apart.c t/conform/apart.h \
 	t/conform/fake_async.c \
 	t/conform/fake_attempt.c \
 	t/conform/fake_budget.c \
@@ -58,6 +59,7 @@ EVR_CONFORM_FAKE_SOURCES = $(EVR_CONFORM_SOURCES) \
 	t/conform/fake_report.c \
 	t/conform/fake_shared.c \
 	t/conform/fake_silence.c \
+	t/conform/fake_stale.c \
 	t/conform/fake_steps.c \
 	t/schedule/clock.c t/schedule/clock.h
 EVR_CONFORM_FAKE_LIBS = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS) $(CHECK_LIBS)
@@ -101,11 +103,13 @@ if !SYSTEM_RDMACM
 check_PROGRAMS += t/conform/timeouts
 t_conform_timeouts_SOURCES = \
 	t/conform/timeouts.c t/conform/timeouts.h \
+	t/conform/apart.c t/conform/apart.h \
 	t/conform/hostile.c t/conform/hostile.h \
 	t/conform/timeouts_close.c \
 	t/conform/timeouts_connect.c \
 	t/conform/timeouts_hostile.c \
 	t/conform/timeouts_link.c \
+	t/conform/timeouts_stale.c \
 	t/conform/timeouts_traffic.c \
 	t/conform/fixture.c t/conform/fixture.h \
 	t/schedule/clock.c t/schedule/clock.h \

@@ -315,6 +315,7 @@ int main(void)
 		add_roce_cases(suite);
 	suite_add_tcase(suite, timeouts_silence_case());
 	suite_add_tcase(suite, timeouts_again_case());
+	suite_add_tcase(suite, timeouts_stale_case());
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);

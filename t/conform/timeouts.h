@@ -77,6 +77,7 @@ TCase *timeouts_close_case(void);
 TCase *timeouts_link_case(void);
 TCase *timeouts_hostile_case(void);
 TCase *timeouts_again_case(void);
+TCase *timeouts_stale_case(void);
 TCase *new_case(const char *name);
 
 #endif

@@ -5,5 +5,7 @@
 # time: instant
 . "$top_srcdir/t/schedule/wire.sh"
 wired_up "$1"
+# Requests that a listener has room for, before its program reads them.
+echo 4096 >/proc/sys/net/rdma_ucm/max_backlog
 export LD_LIBRARY_PATH="$top_builddir/.libs"
 exec "$top_builddir/t/conform/.libs/timeouts"

@@ -180,7 +180,7 @@ static bool server_is_told(struct fixture *f)
 	return server_end.told;
 }
 
-START_TEST(a_peer_that_gave_up_is_told_as_that)
+static struct fixture *let_the_peer_give_up(void)
 {
 	struct fixture *f = closing_fixture();
 
@@ -191,13 +191,41 @@ START_TEST(a_peer_that_gave_up_is_told_as_that)
 	fixture_connect(f);
 	run_until(f, fixture_none_live);
 	run_for(f, 2 * MPA_REPLY_MS / 1000);
+	return f;
+}
+
+static void accept_it(struct fixture *f)
+{
 	begin();
 	ck_assert_int_eq(evrdma_conn_accept(fixture_endpoint_new(f, false)->conn, waiting), 0);
 	run_until(f, server_is_told);
+}
+
+START_TEST(a_peer_that_gave_up_is_told_as_that)
+{
+	struct fixture *f = let_the_peer_give_up();
+
+	accept_it(f);
 	assert_told(&server_end, ECONNRESET);
 	assert_library_took(server_end.ms, 0);
 	run_until(f, fixture_none_live);
 	ck_assert_ptr_nonnull(strstr(f->last_error, "the peer gave up"));
+	finish(f);
+}
+END_TEST
+
+/* Nobody says it again. */
+START_TEST(a_peer_that_gave_up_unheard_times_out)
+{
+	struct fixture *f;
+
+	lose(WIRE_REJ);
+	f = let_the_peer_give_up();
+	calm();
+	accept_it(f);
+	assert_told(&server_end, ETIMEDOUT);
+	assert_library_took(server_end.ms, DEADLINE_MS);
+	run_until(f, fixture_none_live);
 	finish(f);
 }
 END_TEST
@@ -428,6 +456,7 @@ TCase *timeouts_handshake_case(void)
 	TCase *tc = new_case("handshake");
 
 	tcase_add_test(tc, a_lost_req_is_sent_again);
+	tcase_add_test(tc, a_peer_that_gave_up_unheard_times_out);
 	tcase_add_test(tc, without_a_rep_both_ends_time_out);
 	tcase_add_test(tc, who_waits_for_a_rep_or_its_answer_is_closed_at_once);
 	tcase_add_test(tc, the_kernel_gives_up_a_rep_that_is_not_answered);
