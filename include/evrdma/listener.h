@@ -133,9 +133,8 @@ struct evrdma_base *evrdma_request_get_base(const struct evrdma_request *request
 
 /*
  * Rejects, with up to 148 bytes of private data, 136 where the request is for datagrams, and frees
- * the request. A peer that has gone meanwhile is no error. Returns 0, or -EINVAL (then it is still pending) for too much data, or a
- * length without data.
- * Since 0.1.
+ * the request. A peer that has gone meanwhile is no error. Returns 0, or -EINVAL (then it is still
+ * pending) for too much data, or a length without data. Since 0.1.
  */
 int evrdma_request_reject(struct evrdma_request *request, const void *data, size_t len);
 
