@@ -216,7 +216,7 @@ int evrdma_conn_connect_addrinfo(struct evrdma_conn *conn, const struct rdma_add
  * 0 is returned. Ends in CONNECTED or ERROR, as a connect does; ECONNRESET at EVRDMA_STEP_ACCEPT is
  * a peer that gave up while its request waited.
  * Returns 0, -EALREADY, -EISCONN, -EPIPE, -EINVAL (it is a request for datagrams), -EXDEV when the
- * request is on another base, or -ETIMEDOUT when it is late (evrdma_listener_request_cb).
+ * request is on another base, or why it has ended (evrdma_listener_request_cb).
  * Since 0.1.
  */
 int evrdma_conn_accept(struct evrdma_conn *conn, struct evrdma_request *request);
@@ -320,8 +320,9 @@ int evrdma_conn_disconnect(struct evrdma_conn *conn);
 /*
  * Moves the connection's CM events to another base on the same event_base. Its completions stay
  * with the base it was made on. Costs one system call. Returns 0, -ENOTCONN (there is no id to
- * move), -EXDEV (the other base has another event_base), -EPIPE (that base is being closed), or the
- * kernel's error; then nothing was moved. Since 0.1.
+ * move), -EXDEV (the other base has another event_base), -EPIPE (that base is being closed), why
+ * that base cannot read its event channel any more, or the kernel's error; then nothing was moved.
+ * Since 0.1.
  */
 int evrdma_conn_migrate(struct evrdma_conn *conn, struct evrdma_base *base);
 

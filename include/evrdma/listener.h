@@ -56,15 +56,19 @@ void evrdma_listener_options_init_sized(struct evrdma_listener_options *options,
 /*
  * A request came. It is the callback's, until it is accepted with evrdma_conn_accept(), rejected,
  * or moved to another base; that can be done later. What is still pending when its base is closed
- * is rejected. One that is late, by request_timeout_ms, has been rejected, but stays the
- * callback's: accept and move give -ETIMEDOUT, evrdma_request_reject() frees it.
+ * is rejected. One that has ended has been rejected, but stays the callback's: accept and move give
+ * why, evrdma_request_reject() frees it. It ends when it is late, by request_timeout_ms
+ * (-ETIMEDOUT), when its base learns that its device is removed (-ENODEV), and when the event
+ * channel of its base cannot be read any more (the channel's error).
  */
 typedef void (*evrdma_listener_request_cb)(
 	struct evrdma_listener *listener, struct evrdma_request *request, void *arg);
 
 enum evrdma_listener_event {
 	/* It cannot go on: the device of its address was removed (ENODEV). Close it, unless it has
-	   relisten_ms: then wait for LISTENING. Requests that wait are rejected. */
+	   relisten_ms: then wait for LISTENING. Or the base's event channel cannot be read any more
+	   (EVRDMA_STEP_CHANNEL), of which one that waits for its device is told when it would have
+	   tried again. Requests that wait are rejected. */
 	EVRDMA_LISTENER_ERROR,
 	/* A request was refused, because one of the limits is reached; evrdma_listener_get_stats()
 	   has which, and how often. Comes again only after a request was let in. */
@@ -96,7 +100,8 @@ void evrdma_listener_set_event_cb(struct evrdma_listener *listener, evrdma_liste
 
 /*
  * While disabled, requests wait (their peers' own deadlines run on) and come when it is enabled
- * again, from the loop, but for those that are late by then. A new listener is enabled. Since 0.1.
+ * again, from the loop, but for those that have ended by then. A new listener is enabled.
+ * Since 0.1.
  */
 void evrdma_listener_enable(struct evrdma_listener *listener);
 void evrdma_listener_disable(struct evrdma_listener *listener);
@@ -122,7 +127,7 @@ void evrdma_listener_close(struct evrdma_listener *listener);
  */
 const void *evrdma_request_get_private_data(const struct evrdma_request *request, size_t *len);
 
-/* The id of the request, NULL once it is late; it stays the library's. Since 0.1. */
+/* The id of the request, NULL once it has ended; it stays the library's. Since 0.1. */
 struct rdma_cm_id *evrdma_request_get_cm_id(const struct evrdma_request *request);
 
 /* The peer's address. Lives as long as the request. Since 0.1. */
@@ -144,13 +149,13 @@ typedef void (*evrdma_request_cb)(struct evrdma_request *request, void *arg);
  * Hands the request to another base, which may be run by another thread. When 0 is returned it no
  * longer belongs to the caller's thread, and cb runs on the other base's thread as the request's
  * new owner. If that base is closed or shut down after the call and before the request came there,
- * it is rejected and cb does not run; the caller makes sure that the base is not freed during the
- * call. Costs one system call. request_timeout_ms goes on, from its arrival at the listener, and is
- * over for a request that has been late on its way; max_connections goes on to count it, the
- * pending limits and the listener's domain and srq are no longer for it. The base that it is on
- * already may be the other one.
- * Returns 0, -EINVAL (no cb), -EPIPE (the other base is being shut down or closed), -ETIMEDOUT (it
- * is late), -ENOMEM, or the kernel's error; then the request is where it was. Since 0.1.
+ * or cannot read its event channel any more, it is rejected and cb does not run; the caller makes
+ * sure that the base is not freed during the call. Costs one system call. request_timeout_ms goes
+ * on, from its arrival at the listener, and is over for a request that has been late on its way;
+ * max_connections goes on to count it, the pending limits and the listener's domain and srq are no
+ * longer for it. The base that it is on already may be the other one.
+ * Returns 0, -EINVAL (no cb), -EPIPE (the other base is being shut down or closed), why it has
+ * ended, -ENOMEM, or the kernel's error; then the request is where it was. Since 0.1.
  */
 int evrdma_request_move(struct evrdma_request *request, struct evrdma_base *base,
 	evrdma_request_cb cb, void *arg);

@@ -181,9 +181,11 @@ START_TEST(a_lost_channel_is_not_read_again)
 	fixture_run_until(f, all_told, 10000);
 	reads = fake_calls("GET_EVENT");
 	/* Moved, its events would have to be looked for. */
-	ck_assert_ptr_nonnull(evrdma_id_adopt(f->base, cm, on_id_event, &told));
+	ck_assert_ptr_null(evrdma_id_adopt(f->base, cm, on_id_event, &told));
+	ck_assert_int_eq(errno, EIO);
 	fixture_run_a_little(f);
 	ck_assert_uint_eq(fake_calls("GET_EVENT"), reads);
+	rdma_destroy_id(cm);
 	rdma_destroy_event_channel(channel);
 	fixture_free(f);
 }
@@ -226,6 +228,144 @@ START_TEST(a_channel_lost_over_budget_is_not_read_again)
 	ck_assert_uint_eq(losses, 1);
 	ck_assert_uint_eq(told_after, 0);
 	evrdma_set_log_cb(NULL, NULL);
+	fixture_free(f);
+}
+END_TEST
+
+/* --- who comes to a channel that is lost, or waits on it ----------------------------------------- */
+
+static void keep_request(struct fixture *f, struct evrdma_request *request)
+{
+	f->tag = request;
+}
+
+static bool request_came(struct fixture *f)
+{
+	return f->tag;
+}
+
+static bool listener_is_told(struct fixture *f)
+{
+	return listener_error;
+}
+
+static struct fixture *fixture_with_request(void)
+{
+	struct fixture *f = fixture_new();
+
+	listener_error = 0;
+	f->on_event = keep_open;
+	f->on_request = keep_request;
+	fixture_listen(f);
+	evrdma_listener_set_event_cb(f->listener, on_listener_event);
+	fixture_connect(f);
+	fixture_run_until(f, request_came, 10000);
+	return f;
+}
+
+START_TEST(a_request_ends_with_its_channel)
+{
+	struct fixture *f = fixture_with_request();
+
+	break_channel(f, EACCES);
+	fixture_run_until(f, listener_is_told, 10000);
+	ck_assert_int_eq(
+		evrdma_conn_accept(fixture_endpoint_new(f, false)->conn, f->tag), -EACCES);
+	ck_assert_ptr_null(evrdma_request_get_cm_id(f->tag));
+	ck_assert_int_eq(evrdma_request_reject(f->tag, NULL, 0), 0);
+	fixture_free(f);
+}
+END_TEST
+
+static void accept_in_callback(
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+	struct fixture *f = endpoint->fixture;
+
+	if (event != EVRDMA_CONN_ERROR || !f->tag)
+		return;
+	ck_assert_int_eq(
+		evrdma_conn_accept(fixture_endpoint_new(f, false)->conn, f->tag), -EACCES);
+	ck_assert_int_eq(evrdma_request_reject(f->tag, NULL, 0), 0);
+	f->tag = NULL;
+}
+
+static bool request_is_answered(struct fixture *f)
+{
+	return !f->tag;
+}
+
+START_TEST(a_request_is_not_accepted_while_the_loss_of_its_channel_is_told)
+{
+	struct fixture *f = fixture_with_request();
+
+	f->on_event = accept_in_callback;
+	break_channel(f, EACCES);
+	fixture_run_until(f, request_is_answered, 10000);
+	fixture_free(f);
+}
+END_TEST
+
+/* The other base's listener is there to break its channel. */
+START_TEST(nothing_moves_to_a_channel_that_is_lost)
+{
+	struct fixture *f = fixture_new();
+	struct evrdma_id *id = evrdma_id_new(f->base, RDMA_PS_TCP, NULL, NULL);
+	struct evrdma_id *there;
+
+	f->on_event = keep_open;
+	fixture_connect_pair(f);
+	fixture_add_other(f);
+	there = evrdma_id_new(f->other, RDMA_PS_TCP, NULL, NULL);
+	fake_fail_next("GET_EVENT", EACCES);
+	ck_assert_int_eq(
+		fake_inject(evrdma_id_get_cm_id(there), RDMA_CM_EVENT_ADDR_CHANGE, 0), 0);
+	fixture_run_a_little(f);
+	ck_assert_int_eq(evrdma_conn_migrate(f->client->conn, f->other), -EACCES);
+	ck_assert_int_eq(evrdma_id_migrate(id, f->other), -EACCES);
+	ck_assert_int_eq(evrdma_id_listen(there, 1), -EACCES);
+	evrdma_id_close(id);
+	evrdma_id_close(there);
+	fixture_close_other(f);
+	fixture_free(f);
+}
+END_TEST
+
+static void no_request(struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
+{
+}
+
+static bool is_away(struct fixture *f)
+{
+	return listener_error == ENODEV;
+}
+
+static bool is_lost(struct fixture *f)
+{
+	return listener_error == EACCES;
+}
+
+START_TEST(a_listener_that_is_away_is_told_of_the_loss_of_its_channel)
+{
+	struct evrdma_listener_options options;
+	struct fixture *f = fixture_new();
+	struct evrdma_id *id = evrdma_id_new(f->base, RDMA_PS_TCP, NULL, NULL);
+	struct sockaddr_in sin;
+
+	listener_error = 0;
+	evrdma_listener_options_init(&options);
+	options.relisten_ms = 10;
+	fixture_address(&sin, testbed.ip, 0);
+	f->listener =
+		evrdma_listener_new(f->base, (struct sockaddr *)&sin, &options, no_request, f);
+	evrdma_listener_set_event_cb(f->listener, on_listener_event);
+	testbed.remove_device();
+	fixture_run_until(f, is_away, 10000);
+	fake_fail_next("GET_EVENT", EACCES);
+	ck_assert_int_eq(fake_inject(evrdma_id_get_cm_id(id), RDMA_CM_EVENT_ADDR_CHANGE, 0), 0);
+	fixture_run_until(f, is_lost, 10000);
+	evrdma_id_close(id);
+	testbed.add_device();
 	fixture_free(f);
 }
 END_TEST
@@ -421,6 +561,10 @@ TCase *channel_case(void)
 	tcase_add_test(tc, an_event_that_waits_when_an_id_is_adopted_is_told);
 	tcase_add_test(tc, a_lost_channel_is_not_read_again);
 	tcase_add_test(tc, a_channel_lost_over_budget_is_not_read_again);
+	tcase_add_test(tc, a_request_ends_with_its_channel);
+	tcase_add_test(tc, a_request_is_not_accepted_while_the_loss_of_its_channel_is_told);
+	tcase_add_test(tc, nothing_moves_to_a_channel_that_is_lost);
+	tcase_add_test(tc, a_listener_that_is_away_is_told_of_the_loss_of_its_channel);
 	tcase_add_test(tc, an_event_of_the_users_own_keeps_its_argument);
 	tcase_add_test(tc, sends_are_posted_at_the_end_of_their_turn);
 	tcase_add_test(tc, completions_are_found_whenever_they_come);

@@ -303,6 +303,70 @@ START_TEST(an_unused_device_can_leave_a_listening_process)
 }
 END_TEST
 
+/* --- requests that nobody has answered -------------------------------------------------------- */
+
+struct asked {
+	struct evrdma_request *request;
+	bool waits; /* at a listener that is disabled */
+	unsigned removals;
+};
+
+static void keep_second(struct fixture *f, struct evrdma_request *request)
+{
+	struct asked *asked = f->tag;
+
+	if (!f->server)
+		endpoint_accept(fixture_endpoint_new(f, false), request);
+	else
+		asked->request = request;
+}
+
+static bool is_asked(struct fixture *f)
+{
+	struct evrdma_listener_stats stats;
+
+	evrdma_listener_get_stats(f->listener, &stats);
+	return stats.pending == 1 && stats.requests == 2;
+}
+
+static void leave_open(
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+	if (event == EVRDMA_CONN_ERROR || event == EVRDMA_CONN_DISCONNECTED)
+		evrdma_conn_close(endpoint->conn);
+}
+
+/* The listener's address is no device's; the first connection tells the base. */
+START_TEST(a_request_that_nobody_has_answered_does_not_hold_its_device)
+{
+	struct asked asked = { .waits = _i };
+	struct fixture *f = fixture_new();
+	struct endpoint *late;
+
+	f->tag = &asked;
+	f->on_request = keep_second;
+	f->on_event = leave_open;
+	fixture_listen_on(f, "0.0.0.0");
+	fixture_connect(f);
+	fixture_run_until(f, first_pair_is_up, 20000);
+	if (asked.waits)
+		evrdma_listener_disable(f->listener);
+	fixture_connect(f);
+	fixture_run_until(f, is_asked, 20000);
+	testbed.remove_device();
+	fixture_run_until(f, device_is_removed, 5000);
+	if (!asked.waits) {
+		late = fixture_endpoint_new(f, false);
+		ck_assert_int_eq(evrdma_conn_accept(late->conn, asked.request), -ENODEV);
+		ck_assert_int_eq(evrdma_request_reject(asked.request, NULL, 0), 0);
+		evrdma_conn_close(late->conn);
+	}
+	fixture_run_until(f, none_live, 20000);
+	testbed.add_device();
+	fixture_free(f);
+}
+END_TEST
+
 /* --- while connects are under way ------------------------------------------------------------ */
 
 /* siw's library makes no more than 55 QPs in a process with a CQ as small as the usual. */
@@ -422,12 +486,16 @@ static void accept_the_late_one(
 {
 	struct rush *rush = endpoint->fixture->tag;
 	struct evrdma_request *late = rush->late;
+	struct endpoint *fresh;
 
 	endpoint_close_if_down(endpoint, event);
 	if (!endpoint->down || !late)
 		return;
 	rush->late = NULL;
-	endpoint_accept(fixture_endpoint_new(endpoint->fixture, false), late);
+	fresh = fixture_endpoint_new(endpoint->fixture, false);
+	ck_assert_int_eq(evrdma_conn_accept(fresh->conn, late), -ENODEV);
+	ck_assert_int_eq(evrdma_request_reject(late, NULL, 0), 0);
+	evrdma_conn_close(fresh->conn);
 }
 
 static bool one_is_late(struct fixture *f)
@@ -469,6 +537,8 @@ TCase *removal_case(void)
 		tcase_add_test(tc, a_listener_comes_back_with_its_device_when_it_is_asked_to);
 		tcase_add_test(tc, a_listener_can_be_closed_while_its_device_is_away);
 		tcase_add_test(tc, an_unused_device_can_leave_a_listening_process);
+		tcase_add_loop_test(tc,
+			a_request_that_nobody_has_answered_does_not_hold_its_device, 0, 2);
 	}
 	return tc;
 }

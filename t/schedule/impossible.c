@@ -28,7 +28,6 @@ const struct impossible impossible[] = {
 	{ LISTENER, LISTENER_REQUEST, BUT(IN(LISTENER_ENABLED)), "it was disabled, or is over" },
 	{ LISTENER, LISTENER_LIMITED, IN(LISTENER_ENDED) | IN(LISTENER_CLOSING),
 		"nobody is let in any more" },
-	{ LISTENER, LISTENER_ERROR, IN(LISTENER_ENDED), ends_once },
 	{ LISTENER, LISTENER_ERROR, IN(LISTENER_CLOSING), told_before_close },
 	{ LISTENER, LISTENER_LISTENING, BUT(IN(LISTENER_ENDED)), "it comes back after its end" },
 	{ LISTENER, LISTENER_CLOSED, BUT(IN(LISTENER_CLOSING)), closed_by_user },

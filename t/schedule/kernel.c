@@ -85,6 +85,17 @@ static void fail(struct schedule *s)
 	fake_fail_nth(FAKE_ANY, n, err);
 }
 
+/* Whichever base looks next never hears anything again. */
+static void lose(struct schedule *s)
+{
+	if (!s->profile.loses || s->losses)
+		return;
+	trace(s, "kernel: an event channel is lost");
+	s->losses++;
+	s->troubled = true;
+	fake_fail_next("GET_EVENT", EACCES);
+}
+
 static enum fake_kind kind;
 
 static void cover_pull(struct object *object)
@@ -255,6 +266,7 @@ static const struct action actions[] = {
 	{ "step work", 20, step_work },
 	{ "time out work", 1, time_out_work },
 	{ "fail", 8, fail },
+	{ "lose", 2, lose },
 	{ "pull", 2, pull },
 	{ "plug in", 6, plug_in },
 	{ "inject", 6, inject },

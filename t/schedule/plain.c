@@ -332,7 +332,8 @@ static void adopt_again(struct schedule *s)
 	second = evrdma_id_adopt(owner->base, cm, on_event, p);
 	err = errno;
 	object_returned(&p->object, ID_ADOPT_AGAIN, -err);
-	MUST(!second && err == EEXIST, "id %u is adopted twice", p->object.number);
+	MUST(!second && (err == EEXIST || (err == EACCES && p->object.schedule->losses)),
+		"id %u is adopted twice", p->object.number);
 }
 
 static void close_id(struct schedule *s)

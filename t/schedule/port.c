@@ -44,6 +44,18 @@ void ask_reject(struct ask *ask)
 	ask_forget(ask);
 }
 
+bool ask_may_end(const struct ask *ask, int ret)
+{
+	const struct schedule *s = ask->object.schedule;
+
+	return (ret == -ENODEV && s->pulls) || (ret == -EACCES && s->losses);
+}
+
+static bool may_have_ended(const struct ask *ask)
+{
+	return ask_may_end(ask, -ENODEV) || ask_may_end(ask, -EACCES);
+}
+
 static void reject(struct schedule *s)
 {
 	struct ask *ask = object_pick(s, REQUEST, ALL_PENDING);
@@ -93,7 +105,8 @@ static void get_request(struct schedule *s)
 		return;
 	object_call(&ask->object, REQUEST_GET);
 	evrdma_request_get_peer_addr(ask->request);
-	MUST(evrdma_request_get_cm_id(ask->request), "request %u has no id", ask->object.number);
+	MUST(evrdma_request_get_cm_id(ask->request) || may_have_ended(ask), "request %u has no id",
+		ask->object.number);
 	object_returned(&ask->object, REQUEST_GET, 0);
 }
 
@@ -153,6 +166,12 @@ static void on_request(struct evrdma_listener *listener, struct evrdma_request *
 		ask->object.state = REQUEST_KEPT;
 }
 
+/* One that was to come back does not, where nothing can be heard any more. */
+static bool may_be_lost(const struct port *port, const struct evrdma_error *error)
+{
+	return port->object.schedule->losses && port->comes_back && error->err == EACCES;
+}
+
 static void on_event(struct evrdma_listener *listener, enum evrdma_listener_event event,
 	const struct evrdma_error *error, void *arg)
 {
@@ -174,8 +193,10 @@ static void on_event(struct evrdma_listener *listener, enum evrdma_listener_even
 		return;
 	}
 	if (event == EVRDMA_LISTENER_ERROR) {
-		MUST(port->object.state < LISTENER_ENDED, "listener %u ends twice",
-			port->object.number);
+		MUST(port->object.state < LISTENER_ENDED ||
+				(port->object.state == LISTENER_ENDED && may_be_lost(port, error)),
+			"listener %u ends twice", port->object.number);
+		port->comes_back &= error->err == ENODEV;
 		port->object.state = LISTENER_ENDED;
 		schedule_act(port->object.schedule);
 		return;

@@ -79,8 +79,9 @@ static void check_object_idle(struct object *object, bool for_ever)
 			object->number);
 		break;
 	case REQUEST:
-		MUST(object->state != REQUEST_MOVING, "request %u: nobody goes on moving it",
-			object->number);
+		/* What cannot hear of it rejects it. */
+		MUST(object->state != REQUEST_MOVING || object->schedule->losses,
+			"request %u: nobody goes on moving it", object->number);
 		break;
 	case BASE:
 		owner_check_idle((struct owner *)object, for_ever);
@@ -218,6 +219,7 @@ static void choose_profile(struct schedule *s)
 		.dgrams = random_once_in(r, 2),
 		.ids = random_once_in(r, 4),
 		.async = random_once_in(r, 6),
+		.loses = random_once_in(r, 8),
 		.acts_in_callbacks = random_once_in(r, 2) ? 1 + random_below(r, 6) : 0,
 	};
 }

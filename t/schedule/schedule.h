@@ -185,7 +185,7 @@ struct plain {
 
 /* What a schedule makes use of, so that each has depth in something. */
 struct profile {
-	bool holds, by_hand, faults, pulls, injects, closes_bases, dgrams, ids, async;
+	bool holds, by_hand, faults, pulls, injects, closes_bases, dgrams, ids, async, loses;
 	unsigned acts_in_callbacks; /* once in so many of them; 0: never */
 };
 
@@ -217,6 +217,7 @@ struct schedule {
 	unsigned pulls;
 	bool troubled; /* calls were made to fail, memory is short, or the device was pulled */
 	bool pulled;
+	unsigned losses; /* of event channels that cannot be read any more, some of them in a moment */
 	unsigned depth; /* of callbacks */
 	int fds;	/* open before it began */
 };
@@ -396,6 +397,8 @@ struct port *port_new(struct schedule *s, unsigned owner, bool for_dgrams);
 void port_close(struct port *port);
 struct port *port_for_dgrams(struct schedule *s);
 void ask_reject(struct ask *ask);
+/* Whether it may have ended, for that reason, while nobody has answered. */
+bool ask_may_end(const struct ask *ask, int ret);
 /* It belongs to the library again. */
 void ask_forget(struct ask *ask);
 

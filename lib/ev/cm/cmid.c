@@ -22,16 +22,37 @@ static void on_late(evutil_socket_t fd, short what, void *arg);
 
 static void set_gone(struct evr_cmid *cmid)
 {
-	evr_channel_of(cmid->base)->gone += !cmid->gone;
+	if (cmid->gone)
+		return;
+	evr_channel_of(cmid->base)->gone++;
 	cmid->gone = true;
+	if (cmid->ops->gone)
+		cmid->ops->gone(cmid);
 }
 
-static void set_all_gone(const struct evr_channel *channel, const struct ibv_context *verbs)
+void evr_cmid_device_gone(struct evrdma_base *base, const struct ibv_context *verbs)
 {
 	struct evr_cmid *cmid;
 
-	TAILQ_FOREACH (cmid, &channel->cmids, link)
+	TAILQ_FOREACH (cmid, &evr_channel_of(base)->cmids, link)
 		if (cmid->cm->verbs == verbs)
+			set_gone(cmid);
+}
+
+static bool is_on(const struct evr_cmid *cmid, const char *name, int index)
+{
+	const struct ibv_context *verbs = cmid->cm->verbs;
+
+	return verbs && ibv_get_device_index(verbs->device) == index &&
+		!strcmp(ibv_get_device_name(verbs->device), name);
+}
+
+void evr_cmid_device_unlisted(struct evrdma_base *base, const char *name, int index)
+{
+	struct evr_cmid *cmid;
+
+	TAILQ_FOREACH (cmid, &evr_channel_of(base)->cmids, link)
+		if (is_on(cmid, name, index))
 			set_gone(cmid);
 }
 
@@ -71,7 +92,7 @@ static void forget(struct evr_cmid *cmid)
 	evr_base_kick_if_closing(cmid->base);
 }
 
-int evr_cmid_take(struct evr_cmid *cmid, struct evrdma_base *base, struct rdma_cm_id *cm)
+static int hold(struct evr_cmid *cmid, struct evrdma_base *base, struct rdma_cm_id *cm)
 {
 	int ret = evr_ptrmap_add(&evr_channel_of(base)->map, cm, cmid);
 
@@ -84,13 +105,31 @@ int evr_cmid_take(struct evr_cmid *cmid, struct evrdma_base *base, struct rdma_c
 	return 0;
 }
 
+/* 0, or why nothing is heard there any more. */
+static int check(const struct evrdma_base *base)
+{
+	return -evr_channel_of(base)->err;
+}
+
+int evr_cmid_check(const struct evr_cmid *cmid)
+{
+	return check(cmid->base);
+}
+
+int evr_cmid_take(struct evr_cmid *cmid, struct evrdma_base *base, struct rdma_cm_id *cm)
+{
+	int ret = check(base);
+
+	return ret ? ret : hold(cmid, base, cm);
+}
+
 int evr_cmid_create(struct evr_cmid *cmid, struct evrdma_base *base, enum rdma_port_space ps)
 {
 	struct rdma_cm_id *cm;
-	int ret;
+	int ret = check(base);
 
-	if (evr_channel_of(base)->err)
-		return -evr_channel_of(base)->err;
+	if (ret)
+		return ret;
 	if (rdma_create_id(base->channel, &cm, NULL, ps))
 		return -errno;
 	ret = evr_cmid_take(cmid, base, cm);
@@ -114,7 +153,8 @@ void evr_cmid_hand_over(struct evr_cmid *from, struct evr_cmid *to)
 	struct rdma_cm_id *cm = evr_cmid_release(from);
 
 	/* The slot was freed just now, so there is room. */
-	(void)evr_cmid_take(to, base, cm);
+	(void)hold(to, base, cm);
+	to->lost = from->lost;
 	if (from->gone)
 		set_gone(to);
 }
@@ -133,6 +173,9 @@ int evr_cmid_migrate(struct evr_cmid *cmid, struct evrdma_base *base)
 
 	if (base == cmid->base)
 		return 0;
+	ret = check(base);
+	if (ret)
+		return ret;
 	ret = evr_ptrmap_add(&evr_channel_of(base)->map, cm, cmid);
 	if (ret)
 		return ret;
@@ -154,7 +197,8 @@ int evr_cmid_migrate(struct evr_cmid *cmid, struct evrdma_base *base)
 void evr_cmid_asked(struct evr_cmid *cmid)
 {
 	cmid->asked = true;
-	cmid->unanswered = cmid->cm->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+	cmid->unanswered = !evr_cmid_check(cmid) &&
+		cmid->cm->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
 }
 
 static void answered(struct evr_cmid *cmid)
@@ -230,7 +274,7 @@ static void drop_event(const struct rdma_cm_event *event)
 static void device_goes(struct evr_cmid *cmid)
 {
 	if (cmid->cm->verbs && !cmid->gone)
-		set_all_gone(evr_channel_of(cmid->base), cmid->cm->verbs);
+		evr_cmid_device_gone(cmid->base, cmid->cm->verbs);
 	if (cmid->unanswered)
 		evr_base_add_timer(&cmid->late, LATE_MS);
 }

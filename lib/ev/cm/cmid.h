@@ -20,6 +20,8 @@ struct evr_cmid_ops {
 	void (*event)(struct evr_cmid *cmid, const struct rdma_cm_event *event);
 	/* No event will come any more: the channel cannot be read, for the reason err. */
 	void (*lost)(struct evr_cmid *cmid, int err);
+	/* Its device is being removed. NULL: it hears of that by its own event. */
+	void (*gone)(struct evr_cmid *cmid);
 };
 
 struct evr_cmid {
@@ -38,12 +40,19 @@ struct evr_cmid {
 
 TAILQ_HEAD(evr_cmid_list, evr_cmid);
 
+/*
+ * A channel that is lost takes no id: making one, taking one and moving one there give why. So each
+ * id on it was told, and nobody waits there for what cannot come.
+ */
+
 /* Makes an id on the base's channel. */
 int evr_cmid_create(struct evr_cmid *cmid, struct evrdma_base *base, enum rdma_port_space ps);
 /* Takes an id that is on the base's channel already. -EEXIST when somebody has it. */
 int evr_cmid_take(struct evr_cmid *cmid, struct evrdma_base *base, struct rdma_cm_id *cm);
 /* Gives the id up without destroying it. */
 struct rdma_cm_id *evr_cmid_release(struct evr_cmid *cmid);
+/* 0, or why nothing is heard of it: its channel is lost, though it may not have been told yet. */
+int evr_cmid_check(const struct evr_cmid *cmid);
 /* Hands the id from one owner to another on the same base. Cannot fail. */
 void evr_cmid_hand_over(struct evr_cmid *from, struct evr_cmid *to);
 /*
@@ -54,6 +63,10 @@ void evr_cmid_hand_over(struct evr_cmid *from, struct evr_cmid *to);
 void evr_cmid_asked(struct evr_cmid *cmid);
 /* Nothing is heard of it any more. */
 void evr_cmid_lost(struct evr_cmid *cmid, int err);
+/* The base has learnt that a device goes, by whatever way. */
+void evr_cmid_device_gone(struct evrdma_base *base, const struct ibv_context *verbs);
+/* The same of one that is not in the list of devices any more. */
+void evr_cmid_device_unlisted(struct evrdma_base *base, const char *name, int index);
 /* Destroys the id, if there is one. Slow. */
 void evr_cmid_destroy(struct evr_cmid *cmid);
 int evr_cmid_migrate(struct evr_cmid *cmid, struct evrdma_base *base);

@@ -64,13 +64,27 @@ static bool has_device(const struct evrdma_id *id)
 	return id->cmid.cm->verbs != NULL;
 }
 
+static int usable(const struct evrdma_id *id)
+{
+	return id->obj.closing || !id->cmid.cm ? -EPIPE : 0;
+}
+
+/* The same for what events answer. */
+static int hears(const struct evrdma_id *id)
+{
+	int ret = usable(id);
+
+	return ret ? ret : evr_cmid_check(&id->cmid);
+}
+
 static int begin(struct evrdma_id *id, enum slot slot, enum evrdma_step step,
 	evrdma_id_done_cb cb, void *arg)
 {
 	struct operation *op = &id->operations[slot];
+	int ret = hears(id);
 
-	if (id->obj.closing || !id->cmid.cm)
-		return -EPIPE;
+	if (ret)
+		return ret;
 	if (op->under_way)
 		return -EBUSY;
 	if (step != EVRDMA_STEP_ADDR && !has_device(id))
@@ -374,11 +388,6 @@ static int result(int ret)
 	return ret ? evr_errno(-errno) : 0;
 }
 
-static int usable(const struct evrdma_id *id)
-{
-	return id->obj.closing || !id->cmid.cm ? -EPIPE : 0;
-}
-
 int evrdma_id_bind(struct evrdma_id *id, const struct sockaddr *addr)
 {
 	struct sockaddr_storage copy;
@@ -392,7 +401,7 @@ int evrdma_id_bind(struct evrdma_id *id, const struct sockaddr *addr)
 
 int evrdma_id_listen(struct evrdma_id *id, int backlog)
 {
-	int ret = usable(id);
+	int ret = hears(id);
 
 	return ret ? ret : result(rdma_listen(id->cmid.cm, backlog));
 }

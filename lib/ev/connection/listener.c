@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "ev/cm/addr.h"
+#include "ev/cm/channel.h"
 #include "ev/core/base.h"
 #include "ev/core/error.h"
 #include "ev/core/log.h"
@@ -266,8 +267,14 @@ static int listen_again(struct evrdma_listener *listener)
 static void come_back(struct evrdma_listener *listener)
 {
 	const bool due = listener->due;
+	const int err = evr_channel_of(listener->obj.base)->err;
 
 	listener->due = false;
+	if (err) {
+		listener->away = false;
+		fail(listener, err, EVRDMA_STEP_CHANNEL);
+		return;
+	}
 	if (listener->cmid.cm)
 		leave(listener);
 	listener->away = !due || listen_again(listener);

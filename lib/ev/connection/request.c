@@ -10,28 +10,12 @@
 #include "ev/core/base.h"
 #include "ev/core/error.h"
 #include "ev/core/log.h"
-#include "ev/device/device.h"
 #include "ev/device/pd.h"
 #include "ev/queue/srq.h"
 #include "util/clock.h"
 
 /* What travels with a reject at most. Of more the kernel says EINVAL, or drops all of it. */
 enum { MAX_REJECT_DATA = 148, MAX_REJECT_DATA_DGRAM = 136 };
-
-/* Nothing is heard of an id before it is accepted, but for the removal of its device. */
-static void on_event(struct evr_cmid *cmid, const struct rdma_cm_event *event)
-{
-	struct evrdma_request *request = evr_container_of(cmid, struct evrdma_request, cmid);
-
-	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL && cmid->cm->verbs)
-		evr_device_set_removed(request->obj.base, cmid->cm->verbs);
-}
-
-static void on_lost(struct evr_cmid *cmid, int err)
-{
-}
-
-static const struct evr_cmid_ops cmid_ops = { .event = on_event, .lost = on_lost };
 
 /* Nobody has to answer it any more, or somebody of another base. */
 static void settle(struct evrdma_request *request)
@@ -51,12 +35,44 @@ static void refuse(struct evrdma_request *request)
 	settle(request);
 }
 
+/* Nobody can answer it any more: the step destroys its id, which rejects it, and lets its device go. */
+static void end_pending(struct evrdma_request *request, int err)
+{
+	if (!request->pending)
+		return;
+	refuse(request);
+	request->err = err;
+	if (request->waiting_on)
+		evr_request_close(request);
+	else
+		evr_obj_work(&request->obj);
+}
+
+/* The kernel says nothing of an id before it is accepted, not even that its device goes. */
+static void on_event(struct evr_cmid *cmid, const struct rdma_cm_event *event)
+{
+}
+
+static void on_gone(struct evr_cmid *cmid)
+{
+	end_pending(evr_container_of(cmid, struct evrdma_request, cmid), ENODEV);
+}
+
+static void on_lost(struct evr_cmid *cmid, int err)
+{
+	end_pending(evr_container_of(cmid, struct evrdma_request, cmid), err);
+}
+
+static const struct evr_cmid_ops cmid_ops = {
+	.event = on_event, .lost = on_lost, .gone = on_gone
+};
+
 static void request_down(struct evr_obj *obj)
 {
 	refuse(evr_container_of(obj, struct evrdma_request, obj));
 }
 
-/* It is late. Destroying its id rejects it; the rest is still the user's. */
+/* It has ended. Destroying its id rejects it; the rest is still the user's. */
 static void request_work(struct evr_obj *obj)
 {
 	struct evrdma_request *request = evr_container_of(obj, struct evrdma_request, obj);
@@ -128,12 +144,7 @@ static void be_late(struct evrdma_request *request)
 	evr_log(EVRDMA_LOG_DEBUG, "a request was not answered for %d ms", request->timeout_ms);
 	if (request->listener)
 		request->listener->stats.timed_out++;
-	refuse(request);
-	request->late = true;
-	if (request->waiting_on)
-		evr_request_close(request);
-	else
-		evr_obj_work(&request->obj);
+	end_pending(request, ETIMEDOUT);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
@@ -151,7 +162,9 @@ static void begin(struct evrdma_request *request, struct evrdma_base *base)
 
 void evr_request_start_timer(struct evrdma_request *request)
 {
-	if (!request->timeout_ms)
+	if (request->cmid.gone)
+		end_pending(request, ENODEV);
+	if (!request->pending || !request->timeout_ms)
 		return;
 	request->end_us = evr_clock_now_us() + (uint64_t)request->timeout_ms * EVR_US_PER_MS;
 	evr_base_add_timer(&request->timer, request->timeout_ms);
@@ -162,7 +175,9 @@ static void go_on_waiting(struct evrdma_request *request)
 {
 	uint64_t now_us = evr_clock_now_us();
 
-	if (!request->timeout_ms)
+	if (request->cmid.gone)
+		end_pending(request, ENODEV);
+	if (!request->pending || !request->timeout_ms)
 		return;
 	if (request->end_us > now_us)
 		evr_base_add_timer(&request->timer, evr_clock_ms_of(request->end_us - now_us));
@@ -217,7 +232,7 @@ int evr_request_check(const struct evrdma_request *request)
 {
 	if (request->obj.closing)
 		return -EPIPE;
-	return request->late ? -ETIMEDOUT : 0;
+	return request->err ? -request->err : evr_cmid_check(&request->cmid);
 }
 
 struct evr_slots *evr_request_accepted(struct evrdma_request *request)
@@ -326,7 +341,7 @@ const void *evrdma_request_get_private_data(const struct evrdma_request *request
 
 struct rdma_cm_id *evrdma_request_get_cm_id(const struct evrdma_request *request)
 {
-	return request->late ? NULL : request->cmid.cm;
+	return request->err ? NULL : request->cmid.cm;
 }
 
 const struct sockaddr *evrdma_request_get_peer_addr(const struct evrdma_request *request)

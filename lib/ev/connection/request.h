@@ -32,12 +32,12 @@ struct evrdma_request {
 	struct evrdma_srq *srq;
 	int ack_timeout;         /* the same, or -1 */
 	struct evr_slots *slots; /* one is held, or NULL */
-	bool pending;            /* nobody has answered, and it is not late */
+	bool pending;            /* nobody has answered, and it has not ended */
 
 	int timeout_ms;
 	uint64_t end_us; /* of that */
 	struct event timer;
-	bool late; /* rejected already */
+	int err; /* why it was rejected already: late, its device was removed, ... */
 
 	/* on its way to another base */
 	struct evr_inbox_item item;
@@ -54,7 +54,7 @@ TAILQ_HEAD(evr_request_list, evrdma_request);
 struct evrdma_request *evr_request_new(
 	struct evrdma_base *base, const struct rdma_cm_event *event);
 void evr_request_start_timer(struct evrdma_request *request);
-/* 0, -EPIPE when it is being closed, or -ETIMEDOUT when it is late. */
+/* 0, -EPIPE when it is being closed, or why it has ended. */
 int evr_request_check(const struct evrdma_request *request);
 /* Somebody took it over, with what it needs of it but the slot. The request ends. */
 struct evr_slots *evr_request_accepted(struct evrdma_request *request);

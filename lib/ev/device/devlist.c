@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ev/cm/cmid.h"
 #include "ev/core/base.h"
 #include "ev/core/log.h"
 #include "ev/device/devices.h"
@@ -92,6 +93,7 @@ static void tell_gone(struct evr_devices *devices)
 	TAILQ_FOREACH_SAFE (known, &list->known, link, next) {
 		if (known->listed)
 			continue;
+		evr_cmid_device_unlisted(devices->part.base, known->name, known->index);
 		if (!known->removed)
 			evr_devlist_tell(devices, EVRDMA_DEVICE_REMOVED, known->name, 0);
 		forget(list, known);
