@@ -232,7 +232,7 @@ START_TEST(a_channel_lost_over_budget_is_not_read_again)
 }
 END_TEST
 
-/* --- who comes to a channel that is lost, or waits on it ----------------------------------------- */
+/* --- who comes to a channel that is lost, or waits on it -------------------------------------- */
 
 static void keep_request(struct fixture *f, struct evrdma_request *request)
 {

@@ -217,7 +217,7 @@ struct schedule {
 	unsigned pulls;
 	bool troubled; /* calls were made to fail, memory is short, or the device was pulled */
 	bool pulled;
-	unsigned losses; /* of event channels that cannot be read any more, some of them in a moment */
+	unsigned losses; /* of event channels: they cannot be read any more, or at the next try */
 	unsigned depth; /* of callbacks */
 	int fds;	/* open before it began */
 };

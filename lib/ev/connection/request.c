@@ -35,7 +35,7 @@ static void refuse(struct evrdma_request *request)
 	settle(request);
 }
 
-/* Nobody can answer it any more: the step destroys its id, which rejects it, and lets its device go. */
+/* Nobody can answer it any more. Without its id it is rejected, and its device can go. */
 static void end_pending(struct evrdma_request *request, int err)
 {
 	if (!request->pending)
