@@ -251,13 +251,20 @@ static bool next_mapping(struct evr_stream *stream, struct evr_stream_work *work
 	return true;
 }
 
-static bool next_keepalive(struct evr_stream *stream, struct evr_stream_work *work)
+static bool hand_out_keepalive(struct evr_stream *stream, struct evr_stream_work *work)
 {
-	if (!stream->keepalive || !has_control(stream, EVR_STREAM_WRITE))
+	if (!has_control(stream, EVR_STREAM_WRITE))
 		return false;
-	stream->keepalive = false;
 	*work = (struct evr_stream_work){ .kind = EVR_STREAM_KEEPALIVE, .op = EVR_STREAM_WRITE };
 	hand_out_control(stream, work);
+	return true;
+}
+
+static bool next_keepalive(struct evr_stream *stream, struct evr_stream_work *work)
+{
+	if (!stream->keepalive || !hand_out_keepalive(stream, work))
+		return false;
+	stream->keepalive = false;
 	return true;
 }
 
@@ -287,11 +294,19 @@ static bool next_word(struct evr_stream *stream, struct evr_stream_work *work)
 	return next_disconnect(stream, work);
 }
 
+/* The peer had the last word, and what went before it without a signal shall be known to be done.
+ */
+static bool next_signal(struct evr_stream *stream, struct evr_stream_work *work)
+{
+	return stream->sendq.silent && hand_out_keepalive(stream, work);
+}
+
 bool evr_stream_next(struct evr_stream *stream, struct evr_stream_work *work)
 {
-	if (!stream->started || stream->error || stream->said_disconnect ||
-		evr_stream_is_over(stream))
+	if (!stream->started || stream->error || stream->said_disconnect)
 		return false;
+	if (evr_stream_is_over(stream))
+		return next_signal(stream, work);
 	return next_mapping(stream, work) || next_credits(stream, work) ||
 	       next_keepalive(stream, work) || next_word(stream, work);
 }

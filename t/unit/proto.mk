@@ -4,7 +4,9 @@ EVR_UNIT_TESTS += \
 	t/unit/proto_credit.t \
 	t/unit/proto_dgram.t \
 	t/unit/proto_imm.t \
-	t/unit/proto_memory.t
+	t/unit/proto_memory.t \
+	t/unit/proto_pair.t \
+	t/unit/proto_stream.t
 EVR_UNIT_PROTO_LIBS = libevr_proto.la $(CHECK_LIBS)
 t_unit_proto_conndata_t_SOURCES = t/unit/proto_conndata.c $(EVR_UNIT)
 t_unit_proto_conndata_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
@@ -21,3 +23,9 @@ t_unit_proto_imm_t_LDADD = $(EVR_UNIT_PROTO_LIBS)
 t_unit_proto_memory_t_SOURCES = t/unit/proto_memory.c $(EVR_UNIT)
 t_unit_proto_memory_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_proto_memory_t_LDADD = $(EVR_UNIT_PROTO_LIBS)
+t_unit_proto_pair_t_SOURCES = t/unit/proto_pair.c t/unit/proto_wire.c t/unit/proto_wire.h $(EVR_UNIT)
+t_unit_proto_pair_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_proto_pair_t_LDADD = $(EVR_UNIT_PROTO_LIBS)
+t_unit_proto_stream_t_SOURCES = t/unit/proto_stream.c $(EVR_UNIT)
+t_unit_proto_stream_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_proto_stream_t_LDADD = $(EVR_UNIT_PROTO_LIBS)
