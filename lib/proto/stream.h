@@ -114,7 +114,7 @@ struct evr_stream_work {
 	uint32_t offset;
 	uint32_t imm;  /* as evr_imm() makes it */
 	bool inlined;  /* to be posted inline, from where the bytes are: nothing has to be copied */
-	bool signaled; /* the last, or only, work request of it */
+	bool signaled; /* its last, or only, work request */
 	uint8_t control[EVR_STREAM_CONTROL_LEN];
 };
 
@@ -122,8 +122,8 @@ struct evr_stream_work {
 struct evr_stream_want {
 	uint32_t len;
 	uint32_t transfer; /* 0 before the first piece of a call: it grows from piece to piece */
-	bool own;	   /* from registered memory of the caller's, not by way of the send ring */
-	bool more; /* of own memory: more will follow at once, its last piece needs no signal */
+	bool own;	   /* from registered memory of the caller's, not the send ring */
+	bool more;	   /* of own memory: more follows at once, and is signalled */
 };
 
 struct evr_stream_status {

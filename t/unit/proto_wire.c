@@ -1,6 +1,5 @@
 #include "unit/proto_wire.h"
 
-#include <check.h>
 #include <errno.h>
 #include <string.h>
 
@@ -41,7 +40,7 @@ static void init(struct wire_side *side, const struct evr_stream_config *config,
 	side->config.iomap = side->copies;
 	side->config.works = side->works;
 	side->receives = config->rq_size + (uint32_t)EVR_SENDQ_CONTROL * wire_random(2);
-	ck_assert_int_eq(evr_stream_init(&side->stream, &side->config), 0);
+	holds(evr_stream_init(&side->stream, &side->config) == 0);
 }
 
 /* By way of the wire's bytes. */
@@ -51,10 +50,10 @@ static void start(struct wire_side *side, struct wire_side *peer)
 	uint8_t bytes[EVR_CONNDATA_LEN];
 
 	evr_stream_describe(&peer->stream, &said);
-	ck_assert_int_eq(evr_conndata_encode(&said, 0, bytes, sizeof(bytes)), sizeof(bytes));
-	ck_assert_int_eq(evr_conndata_decode(&heard, 0, bytes, sizeof(bytes)), 0);
+	holds(evr_conndata_encode(&said, 0, bytes, sizeof(bytes)) == sizeof(bytes));
+	holds(evr_conndata_decode(&heard, 0, bytes, sizeof(bytes)) == 0);
 	side->peer = peer;
-	ck_assert_int_eq(evr_stream_start(&side->stream, &heard), 0);
+	holds(evr_stream_start(&side->stream, &heard) == 0);
 	evr_stream_set_mappings(&side->stream, side->slots, WIRE_MAPPINGS);
 }
 
@@ -73,11 +72,11 @@ static const uint8_t *source_of(
 	struct wire_side *side, const struct evr_stream_work *work, const uint8_t *bytes)
 {
 	if (work->local == EVR_STREAM_RING) {
-		ck_assert_uint_le((uint64_t)work->offset + work->len, side->config.tx_size);
+		holds((uint64_t)work->offset + work->len <= side->config.tx_size);
 		return memcpy(side->tx + work->offset, bytes, work->len);
 	}
 	if (work->local == EVR_STREAM_CONTROL && !work->inlined) {
-		ck_assert_uint_le(work->offset + work->len, EVR_STREAM_CONTROL_BYTES);
+		holds(work->offset + work->len <= EVR_STREAM_CONTROL_BYTES);
 		return memcpy(side->control + work->offset, work->control, work->len);
 	}
 	return work->local == EVR_STREAM_CONTROL ? work->control : bytes;
@@ -87,11 +86,11 @@ static void push_wr(struct wire_side *side, const struct wire_wr *wr)
 {
 	struct wire_wr *at = &side->sq[side->sq_tail++ % WIRE_QUEUE_MAX];
 
-	ck_assert_uint_lt(side->sq_used, side->config.sq_size);
+	holds(side->sq_used < side->config.sq_size);
 	side->sq_used++;
 	*at = *wr;
 	if (wr->write && wr->work.inlined) {
-		ck_assert_uint_le(wr->work.len, side->config.inline_max);
+		holds(wr->work.len <= side->config.inline_max);
 		memcpy(at->inlined, wr->from, wr->work.len);
 		at->from = at->inlined;
 	}
@@ -102,9 +101,9 @@ void wire_post(struct wire_side *side, const struct evr_stream_work *work, const
 	bool pair = work->op == EVR_STREAM_WRITE_SEND;
 	struct wire_wr wr = { .work = *work, .wr_id = work->wr_id, .signaled = work->signaled };
 
-	ck_assert(side->config.iwarp
-			  ? work->op != EVR_STREAM_WRITE_IMM
-			  : work->op == EVR_STREAM_WRITE_IMM || work->op == EVR_STREAM_WRITE);
+	holds(side->config.iwarp
+			? work->op != EVR_STREAM_WRITE_IMM
+			: work->op == EVR_STREAM_WRITE_IMM || work->op == EVR_STREAM_WRITE);
 	wr.from = work->len ? source_of(side, work, bytes) : NULL;
 	wr.write = work->len || work->op == EVR_STREAM_WRITE;
 	wr.message = work->op != EVR_STREAM_WRITE && !pair;
@@ -132,7 +131,7 @@ void wire_pump(struct wire_side *side)
 
 static void push_cqe(struct wire_side *side, const struct wire_cqe *cqe)
 {
-	ck_assert_uint_lt(side->cq_tail - side->cq_head, WIRE_CQES);
+	holds(side->cq_tail - side->cq_head < WIRE_CQES);
 	side->cq[side->cq_tail++ % WIRE_CQES] = *cqe;
 }
 
@@ -141,12 +140,12 @@ static void check_ring_write(struct wire_side *to, uint64_t offset, uint32_t len
 {
 	uint64_t size = 2 * (uint64_t)(to->config.rx_size / 2);
 
-	ck_assert_uint_eq(offset, to->written % size);
-	ck_assert_uint_le(offset % (size / 2) + len, size / 2);
+	holds(offset == to->written % size);
+	holds(offset % (size / 2) + len <= size / 2);
 	to->written += len;
 	if (to->discards)
 		to->held = to->written;
-	ck_assert_uint_le(to->written - to->held, size);
+	holds(to->written - to->held <= size);
 }
 
 static uint8_t *remote(struct wire_side *to, const struct evr_stream_work *work)
@@ -154,15 +153,15 @@ static uint8_t *remote(struct wire_side *to, const struct evr_stream_work *work)
 	uint8_t *addr = (uint8_t *)(uintptr_t)work->addr;
 
 	if (work->kind == EVR_STREAM_DATA) {
-		ck_assert_uint_eq(work->rkey, to->config.rx_rkey);
+		holds(work->rkey == to->config.rx_rkey);
 		check_ring_write(to, (uint64_t)(addr - to->rx), work->len);
 	} else if (work->kind == EVR_STREAM_DIRECT) {
-		ck_assert_uint_eq(work->rkey, MAP_RKEY);
-		ck_assert(addr >= to->mapped && addr + work->len <= to->mapped + WIRE_MAP_LEN);
+		holds(work->rkey == MAP_RKEY);
+		holds(addr >= to->mapped && addr + work->len <= to->mapped + WIRE_MAP_LEN);
 	} else {
-		ck_assert_uint_eq(work->rkey, to->config.target_rkey);
-		ck_assert(addr >= (uint8_t *)&to->target &&
-			  addr + work->len <= (uint8_t *)(&to->target + 1));
+		holds(work->rkey == to->config.target_rkey);
+		holds(addr >= (uint8_t *)&to->target &&
+			addr + work->len <= (uint8_t *)(&to->target + 1));
 	}
 	return addr;
 }
@@ -223,6 +222,6 @@ bool wire_poll(struct wire_side *side)
 	} else {
 		ret = evr_stream_complete(&side->stream, cqe->wr_id, cqe->ok);
 	}
-	ck_assert_msg(!ret, "stream fails with %d", ret);
+	MUST(!ret, "stream fails with %d", ret);
 	return true;
 }

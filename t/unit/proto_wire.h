@@ -7,10 +7,13 @@
 #define UNIT_PROTO_WIRE_H
 
 #include "proto/stream.h"
+#include "unit/must.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#define holds(condition) MUST(condition, "does not hold: %s", #condition)
 
 enum {
 	WIRE_RING_MAX = 1 << 16,
