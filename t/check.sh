@@ -33,6 +33,9 @@ count() {
 	passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 }
 
+# failures TREE <LOG: what failed or was skipped, now and once more at the end, for who reads only that.
+failures() { grep -E '^(FAIL|ERROR|XPASS|SKIP): |^not ok|# SKIP' | sed "s/^/$1: /" | tee -a "$work/log/failures"; }
+
 # step NAME COMMAND...: one cell; the output goes to a log, shown when it fails.
 step() {
 	name=$1
@@ -44,6 +47,7 @@ step() {
 		say "ok - $name ($(($(date +%s) - since)) s)"
 	else
 		count 0 1 0
+		echo "$name" >>"$work/log/failures"
 		say "not ok - $name ($(($(date +%s) - since)) s), the end of $log:"
 		tail -n 60 "$log"
 		return 1
@@ -80,7 +84,7 @@ build() {
 # Every cell of `make check`, from the .trs files of automake's driver; the failed ones by name.
 count_trs() {
 	find "$work/$1" -path '*/evrdma-[0-9]*' -prune -o -name '*.trs' -exec cat {} + >"$work/log/$1.trs"
-	grep -E '^(FAIL|ERROR|XPASS|SKIP): ' "$log" || :
+	failures "$1" <"$log"
 	# shellcheck disable=SC2046 # three numbers
 	count $(awk '
 		/^:test-result: (PASS|XFAIL)/ { p++ }
@@ -144,6 +148,7 @@ end_guest() {
 		# shellcheck disable=SC2046 # three numbers
 		[ ! -f "$f" ] || count $(tr -cd '0-9 ' <"$f")
 	done
+	failures "$guest_tree" <"$guest_log"
 	[ $status -eq 0 ] || [ "$failed" -gt "$before" ] || count 0 1 0
 	say "$guest_tree: make $guest_target ended $(($(date +%s) - guest_since)) s after its begin, status $status"
 }
@@ -181,6 +186,7 @@ finish() {
 	trap - EXIT
 	[ "$1" -eq 0 ] || count 0 1 0
 	[ -z "$guest_pid" ] || kill -- "-$guest_pid"
+	[ ! -s "$work/log/failures" ] || { say "what failed or was skipped:"; cat "$work/log/failures"; }
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[ "$passed" -gt 0 ] && [ "$failed" -eq 0 ] && [ "$skipped" -eq 0 ]
 	exit $?
@@ -189,6 +195,7 @@ finish() {
 trap 'finish $?' EXIT
 trap 'exit 130' INT TERM HUP
 mkdir -p "$work/log"
+: >"$work/log/failures"
 begin=$(date +%s)
 step "set-up" t/setup.sh
 step "autoreconf" t/bootstrap.sh
