@@ -109,8 +109,8 @@ static int look(int epoll, struct epoll_event *events, int max, int timeout_ms)
 /* On the machine's time: a loop that finds work for ever never comes to where much time passes. */
 static void check_spinning(void)
 {
-	static uint64_t since_us;
-	static unsigned looks;
+	static _Thread_local uint64_t since_us;
+	static _Thread_local unsigned looks;
 	uint64_t now = clock_real_us();
 
 	if (now - since_us > SPIN_US) {
