@@ -33,8 +33,11 @@ count() {
 	passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 }
 
-# failures TREE <LOG: what failed or was skipped, now and once more at the end, for who reads only that.
-failures() { grep -E '^(FAIL|ERROR|XPASS|SKIP): |^not ok|# SKIP' | sed "s/^/$1: /" | tee -a "$work/log/failures"; }
+# failures TREE <LOG: what failed or was skipped; now, and once more at the end.
+failures() {
+	grep -E '^(FAIL|ERROR|XPASS|SKIP): |^not ok|^ok.* # SKIP' | sed "s/^/$1: /" |
+		tee -a "$work/log/failures"
+}
 
 # step NAME COMMAND...: one cell; the output goes to a log, shown when it fails.
 step() {
