@@ -81,12 +81,12 @@ static int begin(struct evrdma_id *id, enum slot slot, enum evrdma_step step,
 	evrdma_id_done_cb cb, void *arg)
 {
 	struct operation *op = &id->operations[slot];
-	int ret = hears(id);
+	int ret = usable(id);
 
+	if (!ret)
+		ret = op->under_way ? -EBUSY : evr_cmid_check(&id->cmid);
 	if (ret)
 		return ret;
-	if (op->under_way)
-		return -EBUSY;
 	if (step != EVRDMA_STEP_ADDR && !has_device(id))
 		return -EINVAL;
 	*op = (struct operation){ .cb = cb, .arg = arg, .step = step };
