@@ -15,11 +15,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum {
 	ALARM_S = 60,	/* a thousand schedules take less, however busy the machine is */
+	CPU_S = 5,	/* a hundred work less, wherever the processor's time goes else */
 	REPLAYED = 100, /* schedules that are run twice, to see that the seed says all */
 	MANY = 60000,	/* enough to reach everything that can be reached */
 	SLOW_S = 2000,	/* of virtual time, for one on the real kernel */
@@ -81,18 +83,36 @@ static void parse(int argc, char **argv, struct arguments *a)
 	a->check_cover = a->count >= MANY;
 }
 
+/* The end of a schedule that waits for ever, and of one that works for ever. */
+static void watch(uint64_t i)
+{
+	static const struct itimerval cpu = { .it_value.tv_sec = CPU_S };
+
+	if (!(i % 1000))
+		alarm(ALARM_S);
+	if (!(i % 100))
+		setitimer(ITIMER_PROF, &cpu, NULL);
+}
+
+static void watch_no_more(void)
+{
+	static const struct itimerval none;
+
+	alarm(0);
+	setitimer(ITIMER_PROF, &none, NULL);
+}
+
 static void run_exact(const struct arguments *a)
 {
 	uint64_t i, digest;
 
 	for (i = 0; i < a->count; i++) {
-		if (!(i % 1000))
-			alarm(ALARM_S);
+		watch(i);
 		digest = run(a->from + i);
 		if (i < REPLAYED && !a->one && run(a->from + i) != digest)
 			wrong("the same seed gives another schedule");
 	}
-	alarm(0);
+	watch_no_more();
 	printf("ok 1 - %llu schedules, from seed %llu\n", (unsigned long long)a->count,
 		(unsigned long long)a->from);
 }

@@ -55,6 +55,7 @@ void trace_begin(uint64_t seed, const char *program)
 	}
 	signal(SIGABRT, on_signal);
 	signal(SIGALRM, on_signal);
+	signal(SIGPROF, on_signal);
 }
 
 void trace_mix(unsigned a, unsigned b, unsigned c)
