@@ -143,8 +143,8 @@ enum evrdma_device_event {
 	/* It is being removed. Comes once: from the CM when the base uses the device, or, with
 	 * device_poll_ms, because it is in the list no more. Connections are told as well. */
 	EVRDMA_DEVICE_REMOVED,
-	/* It is broken beyond repair. Unless its removal follows, its objects are of no use: what
-	 * they wait for may never come. Close them. */
+	/* It is broken beyond repair. Its removal may follow at once; if it does not within a
+	 * second, each connection and datagram endpoint on it is told, with EIO. */
 	EVRDMA_DEVICE_FATAL,
 	/* A port can be used, or cannot. Connections stay, and may break for want of answers. */
 	EVRDMA_DEVICE_PORT_UP,

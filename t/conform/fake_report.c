@@ -115,6 +115,45 @@ START_TEST(of_a_port_that_flaps_only_the_last_state_is_told)
 }
 END_TEST
 
+static bool both_are_down(struct fixture *f)
+{
+	return f->client->down && f->server->down;
+}
+
+START_TEST(what_is_on_a_broken_device_is_told_a_second_later)
+{
+	struct fixture *f = fixture_new();
+
+	fixture_connect_pair(f);
+	fake_async_port(fake_testbed_kind, IBV_EVENT_DEVICE_FATAL);
+	fixture_run_until(f, both_are_down, 1500);
+	ck_assert_int_eq(f->client->error, EIO);
+	ck_assert_int_eq(f->server->error, EIO);
+	fixture_free(f);
+}
+END_TEST
+
+static bool device_is_removed(struct fixture *f)
+{
+	return testbed.device_is_removed();
+}
+
+START_TEST(a_removal_that_follows_at_once_is_what_is_told)
+{
+	struct fixture *f = fixture_new();
+
+	fixture_connect_pair(f);
+	fake_async_port(fake_testbed_kind, IBV_EVENT_DEVICE_FATAL);
+	fixture_run_a_little(f);
+	testbed.remove_device();
+	fixture_run_until(f, both_are_down, PATIENCE_MS);
+	ck_assert_int_eq(f->client->error, ENODEV);
+	fixture_run_until(f, device_is_removed, PATIENCE_MS);
+	testbed.add_device();
+	fixture_free(f);
+}
+END_TEST
+
 /* --- who reads ------------------------------------------------------------------------------ */
 
 START_TEST(another_base_reads_when_the_one_that_did_is_closed)
@@ -298,6 +337,8 @@ TCase *report_case(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(
 		tc, every_base_on_a_device_is_told_what_it_reports, 0, N(device_events));
+	tcase_add_test(tc, what_is_on_a_broken_device_is_told_a_second_later);
+	tcase_add_test(tc, a_removal_that_follows_at_once_is_what_is_told);
 	tcase_add_test(tc, of_a_port_that_flaps_only_the_last_state_is_told);
 	tcase_add_test(tc, another_base_reads_when_the_one_that_did_is_closed);
 	tcase_add_loop_test(

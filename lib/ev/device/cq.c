@@ -308,17 +308,24 @@ static bool is_lost(const struct evr_device *device)
 	return abs(ibv_query_port(device->verbs, 1, &attr)) == EIO;
 }
 
-/* It would be readable for ever: of what completes on the device nobody hears any more. */
-static void lose_channel(struct evr_device *device, int err)
+void evr_cq_break_all(struct evr_device *device)
 {
 	struct evr_cq *cq;
 
 	evr_device_set_deaf(device);
-	if (is_lost(device))
-		return;
-	evr_log_failure("ibv_get_cq_event", err);
 	TAILQ_FOREACH (cq, &device->cqs, link)
 		set_broken(cq);
+}
+
+/* It would be readable for ever: of what completes on the device nobody hears any more. */
+static void lose_channel(struct evr_device *device, int err)
+{
+	if (is_lost(device)) {
+		evr_device_set_deaf(device);
+		return;
+	}
+	evr_log_failure("ibv_get_cq_event", err);
+	evr_cq_break_all(device);
 }
 
 void evr_cq_read_channel(struct evr_device *device)

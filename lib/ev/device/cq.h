@@ -65,6 +65,8 @@ int evr_cq_reserve(struct evr_device *device, uint32_t entries, struct evr_cq_us
 void evr_cq_unreserve(struct evr_cq *cq, uint32_t entries, struct evr_cq_user *user);
 void evr_cq_destroy_all(struct evr_cq_list *cqs);
 
+/* Nothing completes there any more: whoever uses the device is told, and nobody comes to it. */
+void evr_cq_break_all(struct evr_device *device);
 /* The completion channel is readable, or at its end. */
 void evr_cq_read_channel(struct evr_device *device);
 /*

@@ -11,13 +11,17 @@
 #include "ev/device/devices.h"
 #include "util/clock.h"
 
-enum { KEEP_MS = 1000 };
+enum {
+	KEEP_MS = 1000,
+	FATAL_MS = 1000 /* in which the removal of a broken device may follow */
+};
 
 static void release(struct evr_device *device)
 {
 	struct evrdma_base *base = device->base;
 
 	event_del(&device->idle_timer);
+	event_del(&device->fatal_timer);
 	evr_base_cancel(base, &device->release);
 	event_del(&device->channel_event);
 	evr_pd_forget_users(device);
@@ -69,6 +73,15 @@ static void on_idle(evutil_socket_t fd, short what, void *arg)
 	evr_base_queue(device->base, &device->release);
 }
 
+/* What was posted is flushed for the kernel's own queue pairs only. */
+static void on_fatal(evutil_socket_t fd, short what, void *arg)
+{
+	struct evr_device *device = arg;
+
+	if (!device->removed)
+		evr_cq_break_all(device);
+}
+
 static void on_channel_readable(evutil_socket_t fd, short what, void *arg)
 {
 	evr_cq_read_channel(arg);
@@ -82,6 +95,7 @@ static int watch_channel(struct evr_device *device)
 	if (flags < 0 || fcntl(device->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return -errno;
 	evr_base_assign_timer(base, &device->idle_timer, on_idle, device);
+	evr_base_assign_timer(base, &device->fatal_timer, on_fatal, device);
 	event_assign(&device->channel_event, base->event_base, device->channel->fd,
 		EV_READ | EV_PERSIST, on_channel_readable, device);
 	evr_base_set_priority(&device->channel_event, base->options.data_priority);
@@ -124,6 +138,8 @@ static void on_port_events(struct evr_async_subject *subject, uint32_t events)
 	unsigned port = evr_async_port_of(subject);
 	size_t i;
 
+	if (events & 1u << IBV_EVENT_DEVICE_FATAL)
+		evr_base_add_timer(&device->fatal_timer, FATAL_MS);
 	if (!is_first_on_verbs(device))
 		return;
 	for (i = 0; i < sizeof(told) / sizeof(told[0]); i++)

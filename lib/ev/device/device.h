@@ -29,6 +29,7 @@ struct evr_device {
 	struct ibv_comp_channel *channel;
 	struct event channel_event;
 	struct event idle_timer;
+	struct event fatal_timer;
 	struct evr_task release; /* once it is idle, in steps */
 	struct evr_cq_list cqs;
 	struct evr_pd_list pds;
