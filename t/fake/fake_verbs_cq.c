@@ -322,13 +322,14 @@ static int poll_failed(struct fake_cq *cq)
 /* Where the device has nothing to say, what was there before stays. */
 static void fill(enum fake_wc_fields fields, const struct ibv_wc *from, struct ibv_wc *wc)
 {
+	enum { IP_VERSION = 4 }; /* which bnxt_re has in the place of a service level */
 	const struct ibv_wc before = *wc;
 
 	*wc = *from;
 	if (fields == FAKE_WC_ALL)
 		return;
 	wc->slid = before.slid;
-	wc->sl = before.sl;
+	wc->sl = IP_VERSION;
 	wc->pkey_index = before.pkey_index;
 	wc->dlid_path_bits = before.dlid_path_bits;
 }

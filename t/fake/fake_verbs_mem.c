@@ -172,6 +172,9 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	FAKE_GUARD();
 	FAKE_VERB_NULL(context, "ibv_create_ah");
 	errno = EINVAL;
+	/* On Ethernet a priority that nobody has asked for. */
+	if (context->device->kind == FAKE_ROCE && attr->sl)
+		return NULL;
 	if (attr->port_num != 1 || attr->sl > MOST_SL ||
 		(attr->is_global && attr->grh.sgid_index >= context->device->gid_count))
 		return NULL;

@@ -168,7 +168,10 @@ static bool is_known(const struct evr_own_gid *own, const struct evr_own_gid *wa
 	       own->next_header == wanted->next_header && evr_clock_now_us() < own->end_us;
 }
 
-/* Off InfiniBand: verbs is asked for the entry alone, and not for each datagram. */
+/*
+ * Off InfiniBand: verbs is asked for the entry alone, and not for each datagram. What a completion
+ * says of its priority is not the sender's on every device: the answer has none.
+ */
 static int set_route(struct evrdma_dgram *dgram, const struct evrdma_recv *recv,
 	struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
@@ -187,9 +190,7 @@ static int set_route(struct evrdma_dgram *dgram, const struct evrdma_recv *recv,
 		*own = wanted;
 		own->index = attr->grh.sgid_index;
 	}
-	*attr = (struct ibv_ah_attr){
-		.sl = recv->wc->sl, .is_global = 1, .port_num = dgram->cmid.cm->port_num
-	};
+	*attr = (struct ibv_ah_attr){ .is_global = 1, .port_num = dgram->cmid.cm->port_num };
 	read_header(grh, &attr->grh);
 	attr->grh.sgid_index = own->index;
 	return 0;
