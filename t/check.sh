@@ -134,6 +134,7 @@ guest() {
 	guest_tree=$next_tree guest_target=$next_target
 	rm -rf "$work/$guest_tree/t/guest/log"
 	guest_log=$work/log/$guest_tree-$guest_target.log guest_since=$(date +%s)
+	: >"$guest_log" # which may be read before the shell has begun
 	# shellcheck disable=SC2016 # expanded by the shell that is started
 	setsid sh -c "$guest_kernels"' && exec make -C "$1" "$2"' sh "$work/$guest_tree" "$guest_target" \
 		>"$guest_log" 2>&1 </dev/null &
@@ -188,7 +189,7 @@ check_cells() {
 finish() {
 	trap - EXIT
 	[ "$1" -eq 0 ] || count 0 1 0
-	[ -z "$guest_pid" ] || kill -- "-$guest_pid"
+	[ -z "$guest_pid" ] || kill -- "-$guest_pid" 2>/dev/null || :
 	[ ! -s "$work/log/failures" ] || { say "what failed or was skipped:"; cat "$work/log/failures"; }
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[ "$passed" -gt 0 ] && [ "$failed" -eq 0 ] && [ "$skipped" -eq 0 ]

@@ -296,7 +296,7 @@ START_TEST(an_id_that_was_closed_goes_with_its_device)
 }
 END_TEST
 
-/* A second, and not the minute that the kernel would take; world_free() waits for the base. */
+/* A second, and not the minute that the kernel would take; fixture_free() waits for the base. */
 START_TEST(an_id_that_was_closed_keeps_no_base_from_closing)
 {
 	struct fixture *f = close_unanswered(FAKE_DREQ, false);
@@ -864,10 +864,10 @@ TCase *silence_case(void)
 	tcase_add_test(tc, an_id_that_was_closed_counts_no_longer_than_a_drain);
 	tcase_add_test(tc, a_connection_that_ended_counts_until_it_is_closed);
 	tcase_add_test(tc, the_kernels_own_not_supported_is_the_C_librarys);
+	tcase_add_test(tc, a_listener_without_options_keeps_only_so_many_requests);
 	if (!testbed_has(TESTBED_DATAGRAMS | TESTBED_GROUPS))
 		return tc;
 	tcase_add_test(tc, the_deadline_ends_a_join_whose_answer_is_withheld);
-	tcase_add_test(tc, a_listener_without_options_keeps_only_so_many_requests);
 	tcase_add_test(tc, a_join_that_fails_is_told_and_the_endpoint_stays);
 	tcase_add_test(tc, an_address_handle_outlives_its_group_until_the_last_send);
 	return tc;

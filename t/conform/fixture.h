@@ -70,7 +70,7 @@ struct fixture {
 	struct event_base *loop;
 	struct evrdma_base *base;
 	struct evrdma_pool *pool;
-	struct evrdma_base *other; /* a second base on the same loop, with world_add_other() */
+	struct evrdma_base *other; /* a second base on the same loop, with fixture_add_other() */
 	struct evrdma_pool *other_pool;
 	struct evrdma_listener *listener;
 	struct evrdma_conn_options options;
@@ -95,7 +95,7 @@ struct fixture *fixture_new(void);
 struct fixture *fixture_new_on_machine_time(void);
 /* Closes all, runs the loop to the end, and checks that nothing is left. */
 void fixture_free(struct fixture *f);
-/* Begins to close the base, before world_free(). */
+/* Begins to close the base, before fixture_free(). */
 void fixture_close_base(struct fixture *f);
 bool fixture_base_is_closed(struct fixture *f);
 /* What is closing, or being shut down, makes nothing that talks; memory goes with it. */

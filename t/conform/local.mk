@@ -105,9 +105,11 @@ t_conform_timeouts_SOURCES = \
 	t/conform/timeouts.c t/conform/timeouts.h \
 	t/conform/apart.c t/conform/apart.h \
 	t/conform/hostile.c t/conform/hostile.h \
+	t/conform/member.c t/conform/member.h \
 	t/conform/timeouts_close.c \
 	t/conform/timeouts_connect.c \
 	t/conform/timeouts_hostile.c \
+	t/conform/timeouts_groups.c \
 	t/conform/timeouts_link.c \
 	t/conform/timeouts_stale.c \
 	t/conform/timeouts_traffic.c \

@@ -45,7 +45,7 @@ extern const struct weather no_frame, no_carrier;
 /* From now on time is measured. */
 void begin(void);
 uint64_t passed_ms(void);
-/* As world_run_until(), but the loop wakes for nothing else, and who holds it is seen. */
+/* As fixture_run_until(), but the loop wakes for nothing else, and who holds it is seen. */
 void run_until(struct fixture *f, bool (*condition)(struct fixture *));
 void run_for(struct fixture *f, unsigned s);
 void close_client(struct fixture *f);
@@ -75,6 +75,7 @@ TCase *timeouts_iwarp_buffer_case(void);
 TCase *timeouts_silence_case(void);
 TCase *timeouts_close_case(void);
 TCase *timeouts_link_case(void);
+TCase *timeouts_groups_case(void);
 TCase *timeouts_hostile_case(void);
 TCase *timeouts_again_case(void);
 TCase *timeouts_stale_case(void);

@@ -136,7 +136,7 @@ static void end_each(const struct fixture *seen, const struct plan *at)
 		}
 }
 
-START_TEST(all_is_ended_at_every_moment_of_a_scene)
+START_TEST(all_is_ended_at_every_point_of_a_scenario)
 {
 	static struct fixture seen;
 	struct plan plan = { .scenario = scenario_at((unsigned)_i) };
@@ -235,7 +235,7 @@ static Suite *make_suite(void)
 	tcase_set_timeout(scenarios, 300);
 	tcase_set_timeout(callbacks, 300);
 	tcase_add_loop_test(
-		scenarios, all_is_ended_at_every_moment_of_a_scene, 0, (int)num_scenarios());
+		scenarios, all_is_ended_at_every_point_of_a_scenario, 0, (int)num_scenarios());
 	tcase_add_loop_test(callbacks, whatever_is_around_is_ended_in_every_callback, 0, ROWS);
 	tcase_add_test(whole, every_callback_and_every_object_was_there);
 	suite_add_tcase(suite, scenarios);

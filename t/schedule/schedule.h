@@ -313,7 +313,7 @@ void schedule_share(struct schedule *s);
 void schedule_share_no_more(struct schedule *s);
 /* A domain for something on a base, or none. */
 struct evrdma_domain *owner_choose_domain(struct owner *owner);
-/* For a connection: as world_buf() and world_reference(), or for all bases. */
+/* For a connection: as schedule_buf() and schedule_reference(), or for all bases. */
 struct evrdma_buf *connection_buf(struct connection *connection);
 struct evrdma_buf *connection_reference(
 	struct connection *connection, size_t size, unsigned flags, void **data);

@@ -10,8 +10,8 @@
 
 enum { PORT = 7471, DEPTH = 4, LEN = 64, MIN_CALLS = 30, MAX_CALLS = 300 };
 
-/* One side of a connection, or one member of a group. */
-struct side {
+/* One endpoint of a connection, or one member of a group. */
+struct endpoint {
 	struct rdma_cm_id *id;
 	struct ibv_mr *mr;
 	uint8_t buf[LEN + 40];
@@ -20,8 +20,8 @@ struct side {
 struct fixture {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener;
-	struct side client;
-	struct side server;
+	struct endpoint client;
+	struct endpoint server;
 };
 
 static struct sockaddr_in addr_of(const char *ip)
@@ -47,26 +47,27 @@ static int next_is(struct fixture *f, enum rdma_cm_event_type type)
 	return err;
 }
 
-static int make_qp(struct side *side)
+static int make_qp(struct endpoint *endpoint)
 {
 	struct ibv_qp_init_attr init = {
-		.cap = { DEPTH, DEPTH, 1, 1, 0 }, .qp_type = side->id->qp_type, .sq_sig_all = 1
+		.cap = { DEPTH, DEPTH, 1, 1, 0 }, .qp_type = endpoint->id->qp_type, .sq_sig_all = 1
 	};
 
-	if (rdma_create_qp(side->id, NULL, &init))
+	if (rdma_create_qp(endpoint->id, NULL, &init))
 		return -1;
-	side->mr = ibv_reg_mr(side->id->pd, side->buf, sizeof(side->buf), IBV_ACCESS_LOCAL_WRITE);
-	return side->mr ? 0 : -1;
+	endpoint->mr = ibv_reg_mr(endpoint->id->pd, endpoint->buf, sizeof(endpoint->buf),
+		IBV_ACCESS_LOCAL_WRITE);
+	return endpoint->mr ? 0 : -1;
 }
 
-static void drop_side(struct side *side)
+static void drop_endpoint(struct endpoint *endpoint)
 {
-	if (side->mr)
-		ibv_dereg_mr(side->mr);
-	if (side->id && side->id->qp)
-		rdma_destroy_qp(side->id);
-	if (side->id)
-		rdma_destroy_id(side->id);
+	if (endpoint->mr)
+		ibv_dereg_mr(endpoint->mr);
+	if (endpoint->id && endpoint->id->qp)
+		rdma_destroy_qp(endpoint->id);
+	if (endpoint->id)
+		rdma_destroy_id(endpoint->id);
 }
 
 static int open_fixture(struct fixture *f)
@@ -80,8 +81,8 @@ static int open_fixture(struct fixture *f)
 
 static void close_fixture(struct fixture *f)
 {
-	drop_side(&f->client);
-	drop_side(&f->server);
+	drop_endpoint(&f->client);
+	drop_endpoint(&f->server);
 	if (f->listener)
 		rdma_destroy_id(f->listener);
 	if (f->channel)
@@ -127,17 +128,17 @@ static int connect_sides(struct fixture *f, const char *ip)
 		       : 0;
 }
 
-static int post_recv(struct side *side, uint32_t len)
+static int post_recv(struct endpoint *endpoint, uint32_t len)
 {
-	struct ibv_sge sge = { (uintptr_t)side->buf, len, side->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)endpoint->buf, len, endpoint->mr->lkey };
 	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
 
-	return ibv_post_recv(side->id->qp, &wr, &bad);
+	return ibv_post_recv(endpoint->id->qp, &wr, &bad);
 }
 
-static int post_send(struct side *side, struct ibv_ah *ah, uint32_t qkey)
+static int post_send(struct endpoint *endpoint, struct ibv_ah *ah, uint32_t qkey)
 {
-	struct ibv_sge sge = { (uintptr_t)side->buf, LEN, side->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)endpoint->buf, LEN, endpoint->mr->lkey };
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
 
 	if (ah) {
@@ -145,7 +146,7 @@ static int post_send(struct side *side, struct ibv_ah *ah, uint32_t qkey)
 		wr.wr.ud.remote_qpn = 0xffffff;
 		wr.wr.ud.remote_qkey = qkey;
 	}
-	return ibv_post_send(side->id->qp, &wr, &bad);
+	return ibv_post_send(endpoint->id->qp, &wr, &bad);
 }
 
 static int transfer(struct fixture *f)
@@ -239,24 +240,25 @@ START_TEST(whatever_call_fails_nothing_is_left_behind)
 }
 END_TEST
 
-static int join_side(struct fixture *f, struct side *side, const struct sockaddr_in *group,
-	struct ibv_ah **ah, uint32_t *qkey)
+static int join_endpoint(struct fixture *f, struct endpoint *endpoint,
+	const struct sockaddr_in *group, struct ibv_ah **ah, uint32_t *qkey)
 {
 	struct sockaddr_in own = addr_of(FAKE_ROCE_IP);
 	struct rdma_cm_event *event;
 	int err;
 
 	own.sin_port = 0;
-	if (rdma_create_id(f->channel, &side->id, NULL, RDMA_PS_UDP) ||
-		rdma_bind_addr(side->id, (struct sockaddr *)&own) || make_qp(side) ||
-		rdma_join_multicast(side->id, (struct sockaddr *)group, side) ||
+	if (rdma_create_id(f->channel, &endpoint->id, NULL, RDMA_PS_UDP) ||
+		rdma_bind_addr(endpoint->id, (struct sockaddr *)&own) || make_qp(endpoint) ||
+		rdma_join_multicast(endpoint->id, (struct sockaddr *)group, endpoint) ||
 		rdma_get_cm_event(f->channel, &event))
 		return -1;
-	err = event->event == RDMA_CM_EVENT_MULTICAST_JOIN && event->param.ud.private_data == side
+	err = event->event == RDMA_CM_EVENT_MULTICAST_JOIN &&
+				event->param.ud.private_data == endpoint
 		      ? 0
 		      : -1;
 	*qkey = event->param.ud.qkey;
-	*ah = ibv_create_ah(side->id->pd, &event->param.ud.ah_attr);
+	*ah = ibv_create_ah(endpoint->id->pd, &event->param.ud.ah_attr);
 	rdma_ack_cm_event(event);
 	return *ah ? err : -1;
 }
@@ -270,8 +272,8 @@ START_TEST(a_group_passes_datagrams)
 	uint32_t qkey;
 
 	ck_assert_int_eq(open_fixture(&f), 0);
-	ck_assert_int_eq(join_side(&f, &f.server, &group, &from, &qkey), 0);
-	ck_assert_int_eq(join_side(&f, &f.client, &group, &to, &qkey), 0);
+	ck_assert_int_eq(join_endpoint(&f, &f.server, &group, &from, &qkey), 0);
+	ck_assert_int_eq(join_endpoint(&f, &f.client, &group, &to, &qkey), 0);
 	ck_assert_int_eq(post_recv(&f.server, LEN + 40), 0);
 	memset(f.client.buf, 0x31, LEN);
 	ck_assert_int_eq(post_send(&f.client, to, qkey), 0);
