@@ -67,25 +67,25 @@ static uint32_t transfer_of(struct evr_stream_want *want)
 	return transfer;
 }
 
-/* What of it can be in the next message, for all that our own side has to say of it. */
-static uint32_t piece_of(
-	const struct evr_stream *stream, struct evr_stream_want *want, uint32_t left)
+/*
+ * What of it can be in the next message, for all that our own side has to say of it, and whether it
+ * goes by the ring. What does stays so when there is little up to the ring's end, or it would never
+ * get there.
+ */
+static uint32_t piece_of(const struct evr_stream *stream, struct evr_stream_want *want,
+	uint32_t left, enum evr_stream_local *local)
 {
 	uint32_t len = evr_smaller(want->len, evr_smaller(left, EVR_IMM_DATA_MAX));
 	uint32_t room = evr_txring_free(&stream->tx);
 
+	*local = EVR_STREAM_OWN;
 	if (want->own || len <= stream->config.inline_max)
 		return len;
+	*local = EVR_STREAM_RING;
 	if (room < evr_stream_low_water(stream) && room < len)
 		return 0;
 	len = evr_smaller(len, evr_txring_contiguous(&stream->tx));
 	return len ? evr_smaller(len, transfer_of(want)) : 0;
-}
-
-static enum evr_stream_local local_of(
-	const struct evr_stream_work *work, const struct evr_stream_want *want)
-{
-	return want->own || work->inlined ? EVR_STREAM_OWN : EVR_STREAM_RING;
 }
 
 /* The bytes of a work whose remote place is filled in. */
@@ -94,9 +94,9 @@ static int hand_out_bytes(
 {
 	struct evr_sendq_work as = { .bytes = work->len, .places = places_of(stream, work->op) };
 
-	work->inlined = work->len <= stream->config.inline_max;
-	work->local = local_of(work, want);
-	if (work->local == EVR_STREAM_RING) {
+	if (work->local == EVR_STREAM_OWN) {
+		work->inlined = work->len <= stream->config.inline_max;
+	} else {
 		work->offset = evr_txring_take(&stream->tx, work->len);
 		as.ring = work->len;
 	}
@@ -122,6 +122,7 @@ int evr_stream_send(
 	struct evr_stream *stream, struct evr_stream_want *want, struct evr_stream_work *work)
 {
 	int ret = check_sending(stream);
+	enum evr_stream_local local;
 	uint32_t len;
 
 	if (ret)
@@ -129,10 +130,11 @@ int evr_stream_send(
 	if (stream->iomap_out.waiting || !evr_credit_out_left(&stream->credit_out) ||
 		!evr_stream_can_post_data(stream))
 		return 0;
-	len = piece_of(stream, want, evr_target_left(&stream->target));
+	len = piece_of(stream, want, evr_target_left(&stream->target), &local);
 	if (!len)
 		return 0;
 	*work = write_of(EVR_STREAM_DATA, write_op(stream), evr_target_take(&stream->target, len));
+	work->local = local;
 	work->imm = evr_imm(EVR_IMM_DATA, len);
 	evr_credit_out_take(&stream->credit_out);
 	return hand_out_bytes(stream, want, work);
@@ -141,6 +143,7 @@ int evr_stream_send(
 int evr_stream_direct(struct evr_stream *stream, uint64_t offset, struct evr_stream_want *want,
 	struct evr_stream_work *work)
 {
+	enum evr_stream_local local;
 	struct evr_sge place;
 	int ret = check_sending(stream);
 
@@ -150,10 +153,11 @@ int evr_stream_direct(struct evr_stream *stream, uint64_t offset, struct evr_str
 		return ret;
 	if (stream->iomap_out.waiting || !evr_sendq_has(&stream->sendq, false, 1))
 		return 0;
-	place.len = piece_of(stream, want, place.len);
+	place.len = piece_of(stream, want, place.len, &local);
 	if (!place.len)
 		return 0;
 	*work = write_of(EVR_STREAM_DIRECT, EVR_STREAM_WRITE, place);
+	work->local = local;
 	return hand_out_bytes(stream, want, work);
 }
 

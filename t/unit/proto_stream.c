@@ -342,6 +342,29 @@ START_TEST(transfers_grow_and_end_where_an_entry_ends)
 }
 END_TEST
 
+/* Else every piece would be as short as what is left there, and it would be left for ever. */
+START_TEST(the_last_bytes_of_the_ring_are_used_up)
+{
+	struct evr_stream_want want = { .len = 8160 };
+	struct evr_stream_config ours = config();
+	struct evr_conndata theirs = peer();
+
+	ours.tx_size = 8192;
+	start_with(&ours, &theirs);
+	say_first();
+	while (want.len)
+		ck_assert_int_gt(evr_stream_send(&stream, &want, &work), 0);
+	ck_assert_int_eq(evr_stream_complete(&stream, work.wr_id, true), 0);
+	want = (struct evr_stream_want){ .len = 100 };
+	ck_assert_int_eq(evr_stream_send(&stream, &want, &work), 32);
+	ck_assert_int_eq(work.local, EVR_STREAM_RING);
+	ck_assert_uint_eq(work.offset, 8160);
+	ck_assert(!work.inlined);
+	ck_assert_int_eq(evr_stream_send(&stream, &want, &work), 68);
+	ck_assert_uint_eq(work.offset, 0);
+}
+END_TEST
+
 START_TEST(small_messages_go_inline_past_the_ring)
 {
 	struct evr_stream_want want = { .len = 64 };
@@ -882,6 +905,7 @@ int main(void)
 		a_pair_on_iwarp_waits_for_two_places,
 		a_keepalive_is_an_empty_write_without_immediate,
 		transfers_grow_and_end_where_an_entry_ends,
+		the_last_bytes_of_the_ring_are_used_up,
 		small_messages_go_inline_past_the_ring,
 		own_memory_goes_whole_and_is_signalled_at_its_end,
 		messages_stop_at_the_peers_limit,
