@@ -1,20 +1,127 @@
-/* Sockets over RDMA: so far what programs of the CM use of them. */
+/*
+ * Sockets over RDMA: rsocket(7). Each call is named after the one of <sys/socket.h>, <unistd.h>,
+ * <poll.h> or <sys/uio.h> that it stands for, takes its arguments, and returns what it returns;
+ * here is what differs. Programs on both sides use rsockets, ours or the stock library's.
+ *
+ * The number of an rsocket is a descriptor of the process, but not one to read(2) or write(2):
+ * bytes go through these calls only. It ends with rclose(), not close(2).
+ *
+ * Threads: any call may run beside any other, on the same rsocket too. A call that waits is ended
+ * by rclose() of another thread, with EBADF. A child of fork() has none of its parent's rsockets.
+ *
+ * Errors: -1 with errno. Every call fails with EBADF for a number that is no rsocket's, where
+ * nothing else is said, and with EFAULT or EINVAL for arguments that make no sense. All of it is in
+ * RDMACM_1.0 where nothing else is said.
+ */
 #ifndef RSOCKET_H
 #define RSOCKET_H
 
+#include <errno.h>
+#include <infiniband/verbs.h>
 #include <poll.h>
+#include <rdma/rdma_cma.h>
+#include <sys/mman.h>
+#include <sys/select.h>
+#include <sys/socket.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /*
- * poll(2), in every detail, for file descriptors of the kernel: event channels, completion
- * channels, sockets. Returns the number of entries with revents, 0 when timeout milliseconds are
- * over (negative: never), or -1 and sets errno: EINTR, EINVAL (too many entries), EFAULT, ENOMEM.
- * Since RDMACM_1.0.
+ * domain: AF_INET or AF_INET6. type: SOCK_STREAM, with SOCK_NONBLOCK and SOCK_CLOEXEC if wanted.
+ * protocol: 0 or that of the type. Fails with: EAFNOSUPPORT or ENOTSUP (another domain, type or
+ * protocol), ENODEV (there is no RDMA device), EMFILE, ENOMEM.
+ */
+int rsocket(int domain, int type, int protocol);
+/* Fails with: EADDRINUSE, EADDRNOTAVAIL and ENODEV (no such address, or none of a device). */
+int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen);
+/* backlog: how many connections may wait for raccept(). */
+int rlisten(int socket, int backlog);
+/*
+ * A connection whose peer has confirmed it. It is blocking, whatever the listener is. Fails with:
+ * EAGAIN (none waits, and the listener is nonblocking), EINVAL (it does not listen), EINTR, EMFILE.
+ */
+int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen);
+/*
+ * A nonblocking rsocket returns -1 with EINPROGRESS; it is writable when the connection is there or
+ * has failed, and SO_ERROR tells which. Fails with: ECONNREFUSED, ETIMEDOUT, ENETUNREACH,
+ * EHOSTUNREACH, ENODEV (no RDMA device leads there), EISCONN, EALREADY, EINTR (the attempt goes
+ * on), ENOTSUP (the peer does not speak the protocol).
+ */
+int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen);
+/* how: SHUT_RD, SHUT_WR or SHUT_RDWR. What was sent before still arrives. ENOTCONN. */
+int rshutdown(int socket, int how);
+/*
+ * A blocking rsocket waits until what it has sent has arrived, for a few seconds at most, or as
+ * long as SO_LINGER says; of a nonblocking one that goes on by itself.
+ */
+int rclose(int socket);
+
+/*
+ * flags: MSG_DONTWAIT, MSG_PEEK, MSG_WAITALL, MSG_NOSIGNAL for receiving; MSG_DONTWAIT,
+ * MSG_NOSIGNAL for sending; others are ENOTSUP. No signal is ever raised. Fails with: EAGAIN,
+ * EINTR, ENOTCONN, EPIPE (it was shut down), ECONNRESET (the peer has closed, or the connection is
+ * lost), ETIMEDOUT (the peer does not answer any more), EIO, EPROTO and the like (the peer broke
+ * the protocol).
+ */
+ssize_t rrecv(int socket, void *buf, size_t len, int flags);
+ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr,
+	socklen_t *addrlen);
+ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags);
+ssize_t rsend(int socket, const void *buf, size_t len, int flags);
+ssize_t rsendto(int socket, const void *buf, size_t len, int flags,
+	const struct sockaddr *dest_addr, socklen_t addrlen);
+ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags);
+ssize_t rread(int socket, void *buf, size_t count);
+ssize_t rreadv(int socket, const struct iovec *iov, int iovcnt);
+ssize_t rwrite(int socket, const void *buf, size_t count);
+ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt);
+
+/*
+ * Of rsockets and of any other descriptors at once. While it waits it first polls for polling_time
+ * microseconds without sleeping.
  */
 int rpoll(struct pollfd *fds, nfds_t nfds, int timeout);
+int rselect(
+	int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfds, struct timeval *timeout);
+
+int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen);
+int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen);
+
+/* Options of level SOL_RDMA; they can be set until the rsocket connects or listens (EINVAL). */
+#define SOL_RDMA 0x10000
+enum {
+	RDMA_SQSIZE, /* int: places of the send queue, 16 to 65534 */
+	RDMA_RQSIZE, /* int: places of the receive queue, the same */
+	RDMA_INLINE, /* int: messages up to so many bytes are posted inline, where the device can */
+	RDMA_IOMAPSIZE, /* int: how many mappings the peer may show to this side */
+	RDMA_ROUTE	/* struct ibv_path_data: paths to be used */
+};
+
+/*
+ * SOL_SOCKET: SO_REUSEADDR, SO_RCVBUF, SO_SNDBUF, SO_LINGER, SO_KEEPALIVE, SO_OOBINLINE, and to get
+ * only SO_ERROR, SO_TYPE, SO_ACCEPTCONN, SO_DOMAIN, SO_PROTOCOL. IPPROTO_TCP: TCP_NODELAY,
+ * TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT, TCP_MAXSEG. IPPROTO_IP: IP_TOS. IPPROTO_IPV6:
+ * IPV6_V6ONLY. Others are ENOTSUP.
+ */
+int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_t optlen);
+int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *optlen);
+/* F_GETFL, F_SETFL (O_NONBLOCK), F_GETFD, F_SETFD; others are EINVAL. */
+int rfcntl(int socket, int cmd, ...);
+
+/*
+ * Shows len bytes of memory to the peer, which can write to them by riowrite() under an offset: the
+ * one that is given, or with -1 the memory's address. prot: PROT_WRITE, or PROT_NONE. The peer
+ * is told with the next call that sends. Returns the offset, or -1 with errno.
+ */
+off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset);
+int riounmap(int socket, void *buf, size_t len);
+/*
+ * Writes into a mapping of the peer's. What was sent before by rsend() arrives before. Returns how
+ * many bytes were written, or (size_t)-1 with errno: EINVAL (nothing is mapped there).
+ */
+size_t riowrite(int socket, const void *buf, size_t count, off_t offset, int flags);
 
 #ifdef __cplusplus
 }

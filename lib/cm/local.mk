@@ -21,7 +21,6 @@ libevr_cm_la_SOURCES = \
 	lib/cm/mcast.c \
 	lib/cm/option.c \
 	lib/cm/param.c \
-	lib/cm/poll.c \
 	lib/cm/qp.c \
 	lib/cm/qp_state.c \
 	lib/cm/queue.c \
@@ -34,7 +33,7 @@ libevr_cm_la_LIBADD = libevr_kern.la libevr_util.la
 
 cmlib_LTLIBRARIES += librdmacm.la
 librdmacm_la_SOURCES =
-librdmacm_la_LIBADD = libevr_cm.la $(VERBS_LIBS) $(NL_LIBS)
+librdmacm_la_LIBADD = libevr_rs.la libevr_cm.la $(VERBS_LIBS) $(NL_LIBS)
 librdmacm_la_LDFLAGS = $(AM_LDFLAGS) -version-info 5:0:4 -no-undefined \
 	-Wl,--version-script=$(top_srcdir)/lib/cm/librdmacm.map
 EXTRA_librdmacm_la_DEPENDENCIES = lib/cm/librdmacm.map

@@ -1,8 +1,6 @@
 #include "unit/cm_unit.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <rdma/rsocket.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -138,28 +136,6 @@ START_TEST(every_event_has_its_name)
 }
 END_TEST
 
-START_TEST(rpoll_is_poll_on_plain_descriptors)
-{
-	struct pollfd fds[2] = { { .fd = -1, .events = POLLIN, .revents = 99 } };
-	int pipefd[2];
-
-	ck_assert_int_eq(pipe(pipefd), 0);
-	fds[1] = (struct pollfd){ .fd = pipefd[0], .events = POLLIN };
-	ck_assert_int_eq(rpoll(fds, 2, 0), 0);
-	ck_assert_int_eq(fds[0].revents, 0);
-	ck_assert_int_eq(rpoll(fds, 2, 1), 0);
-	ck_assert_int_eq(write(pipefd[1], "x", 1), 1);
-	ck_assert_int_eq(rpoll(fds, 2, -1), 1);
-	ck_assert_int_eq(fds[1].revents, POLLIN);
-	close(pipefd[0]);
-	close(pipefd[1]);
-	ck_assert_int_eq(rpoll(fds, 2, 0), 1);
-	ck_assert_int_eq(fds[1].revents, POLLNVAL);
-	ck_assert_fails(rpoll(NULL, (nfds_t)1 << 31, 0), EINVAL);
-	ck_assert_int_eq(rpoll(NULL, 0, 0), 0);
-}
-END_TEST
-
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -172,7 +148,6 @@ int main(void)
 		no_channel_is_not_an_event_nor_a_crash,
 		devices_are_listed_and_given_back,
 		every_event_has_its_name,
-		rpoll_is_poll_on_plain_descriptors,
 	};
 
 	return cm_main("cm_channel", tests, sizeof(tests) / sizeof(tests[0]));

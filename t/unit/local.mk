@@ -86,5 +86,6 @@ t_unit_ev_listener_t_LDADD = $(EVR_EV_LIBS)
 
 include t/unit/cm.mk
 include t/unit/proto.mk
+include t/unit/rs.mk
 include t/unit/threads.mk
 include t/unit/tools.mk

@@ -1,0 +1,117 @@
+/* Ending: in one direction or both, and for good. Nothing of it waits for longer than it says. */
+#include "rs/rs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include "util/clock.h"
+
+enum {
+	SAY_MS = 5000,	 /* for room to say it; a peer that stops for longer misses it */
+	CLOSE_MS = 5000, /* for what was sent to arrive, where SO_LINGER says nothing */
+	MS_PER_S = 1000,
+};
+
+static uint64_t in_ms(uint64_t ms)
+{
+	return evr_clock_now_us() + ms * EVR_US_PER_MS;
+}
+
+/* --- shutting down --------------------------------------------------------------------------- */
+
+static bool has_said(const struct evr_rs *rs, int how)
+{
+	return how == SHUT_RD || rs->stream.said_shutdown ||
+	       evr_stream_status(&rs->stream).finished;
+}
+
+static int shut_down_stream(struct evr_rs *rs, int how)
+{
+	struct evr_rs_wait wait = evr_rs_wait_until(in_ms(SAY_MS));
+	int ret = evr_stream_shutdown(&rs->stream, how);
+
+	if (ret)
+		return ret;
+	evr_rs_pump(rs);
+	while (!rs->nonblock && !has_said(rs, how))
+		if (evr_rs_wait(rs, &wait))
+			break;
+	evr_rs_wake(rs);
+	return 0;
+}
+
+/* It takes no more connections, and those that wait are refused. */
+static int shut_down_listener(struct evr_rs *rs, int how)
+{
+	if (how == SHUT_WR)
+		return 0;
+	rs->state = EVR_RS_FAILED;
+	rs->error = -EINVAL;
+	rs->told = true;
+	evr_rs_end(rs);
+	evr_rs_wake(rs);
+	return 0;
+}
+
+static int shut_down(struct evr_rs *rs, int how)
+{
+	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+		return -EINVAL;
+	if (rs->state == EVR_RS_LISTENING)
+		return shut_down_listener(rs, how);
+	if (rs->state != EVR_RS_CONNECTED || rs->stream.error)
+		return -ENOTCONN;
+	return shut_down_stream(rs, how);
+}
+
+int rshutdown(int socket, int how)
+{
+	struct evr_rs *rs = evr_rs_enter(socket);
+
+	return rs ? (int)evr_rs_leave(rs, shut_down(rs, how)) : -1;
+}
+
+/* --- closing --------------------------------------------------------------------------------- */
+
+static bool has_arrived(const struct evr_rs *rs)
+{
+	struct evr_stream_status status = evr_stream_status(&rs->stream);
+
+	return status.error || rs->transport.broken || rs->transport.gone ||
+	       (status.finished && status.drained);
+}
+
+static uint64_t patience_ms(const struct evr_rs *rs)
+{
+	if (!rs->options.linger)
+		return CLOSE_MS;
+	return (uint64_t)rs->options.linger_s * MS_PER_S;
+}
+
+static void linger(struct evr_rs *rs)
+{
+	struct evr_rs_wait wait = evr_rs_wait_until(in_ms(patience_ms(rs)));
+	int ret = 0;
+
+	evr_stream_shutdown(&rs->stream, SHUT_RDWR);
+	evr_rs_pump(rs);
+	evr_rs_poll_cq(rs);
+	while ((!ret || ret == -EINTR) && rs->state == EVR_RS_CONNECTED && !has_arrived(rs))
+		ret = evr_rs_wait(rs, &wait);
+}
+
+int rclose(int socket)
+{
+	struct evr_rs *rs = evr_rs_table_remove(socket);
+
+	if (!rs)
+		return (int)evr_rs_result(-EBADF);
+	pthread_mutex_lock(&rs->lock);
+	if (rs->state == EVR_RS_CONNECTED && patience_ms(rs))
+		linger(rs);
+	rs->state = EVR_RS_CLOSED;
+	evr_rs_end(rs);
+	evr_rs_wake(rs);
+	return (int)evr_rs_leave(rs, 0);
+}

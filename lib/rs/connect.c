@@ -1,0 +1,231 @@
+/*
+ * Connecting: the address, the route, the request, each without waiting. The route has a device, so
+ * that is when the queue pair is made.
+ */
+#include "rs/rs.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+	FIRST_TIMEOUT_MS = 1000, /* to resolve; doubled with each attempt */
+	ATTEMPTS = 6,
+	RETRIES = 7,
+	FOR_EVER = 7,
+};
+
+bool evr_rs_is_connecting(const struct evr_rs *rs)
+{
+	return rs->state == EVR_RS_RESOLVING_ADDR || rs->state == EVR_RS_RESOLVING_ROUTE ||
+	       rs->state == EVR_RS_CONNECTING;
+}
+
+/* --- what both sides have in common ---------------------------------------------------------- */
+
+/* Peers of iWARP begin with a read of no length, which has to be allowed. */
+struct rdma_conn_param evr_rs_conn_param(const struct evr_rs *rs, const void *data, size_t len)
+{
+	return (struct rdma_conn_param){
+		.private_data = data,
+		.private_data_len = (uint8_t)len,
+		.initiator_depth = rs->transport.iwarp ? 1 : 0,
+		.flow_control = 1,
+		.retry_count = RETRIES,
+		.rnr_retry_count = FOR_EVER,
+	};
+}
+
+size_t evr_rs_describe(const struct evr_rs *rs, size_t prefix, uint8_t *data, size_t size)
+{
+	struct evr_conndata conn;
+	int len;
+
+	evr_stream_describe(&rs->stream, &conn);
+	len = evr_conndata_encode(&conn, prefix, data, size);
+	return len < 0 ? 0 : (size_t)len;
+}
+
+int evr_rs_start(struct evr_rs *rs, const struct evr_rs_event *event, size_t prefix)
+{
+	struct evr_conndata peer;
+	int ret = evr_conndata_decode(&peer, prefix, event->data, event->len);
+
+	if (ret)
+		return ret;
+	ret = evr_stream_start(&rs->stream, &peer);
+	return ret ? ret : evr_rs_transport_map(&rs->transport, &rs->stream);
+}
+
+/* --- the steps ------------------------------------------------------------------------------- */
+
+static int ask_for_addr(struct evr_rs *rs)
+{
+	int timeout = FIRST_TIMEOUT_MS << rs->attempts++;
+
+	rs->state = EVR_RS_RESOLVING_ADDR;
+	return rdma_resolve_addr(rs->id, NULL, (struct sockaddr *)&rs->peer, timeout) ? -errno : 0;
+}
+
+static int ask_for_route(struct evr_rs *rs)
+{
+	rs->state = EVR_RS_RESOLVING_ROUTE;
+	return rdma_resolve_route(rs->id, FIRST_TIMEOUT_MS << rs->attempts++) ? -errno : 0;
+}
+
+static size_t prefix_of(const struct evr_rs *rs)
+{
+	return rs->domain == AF_IB ? EVR_CONNDATA_IB_PREFIX : 0;
+}
+
+static int request(struct evr_rs *rs)
+{
+	uint8_t data[EVR_CONNDATA_IB_PREFIX + EVR_CONNDATA_LEN];
+	struct rdma_conn_param param;
+	size_t len;
+	int ret;
+
+	ret = evr_rs_transport_init(&rs->transport, rs->id, &rs->options, &rs->stream);
+	if (ret)
+		return ret;
+	len = evr_rs_describe(rs, prefix_of(rs), data, sizeof(data));
+	param = evr_rs_conn_param(rs, data, len);
+	rs->state = EVR_RS_CONNECTING;
+	return rdma_connect(rs->id, &param) ? -errno : 0;
+}
+
+static int established(struct evr_rs *rs, const struct evr_rs_event *event)
+{
+	int ret = evr_rs_start(rs, event, 0);
+
+	if (ret)
+		return ret;
+	rs->state = EVR_RS_CONNECTED;
+	evr_rs_poll_cq(rs);
+	evr_rs_pump(rs);
+	return 0;
+}
+
+static int step(struct evr_rs *rs, const struct evr_rs_event *event)
+{
+	switch (event->type) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		rs->attempts = 0;
+		return ask_for_route(rs);
+	case RDMA_CM_EVENT_ADDR_ERROR:
+		if (event->status == -ETIMEDOUT && rs->attempts < ATTEMPTS)
+			return ask_for_addr(rs);
+		return evr_rs_event_error(event);
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		return request(rs);
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+		if (event->status == -ETIMEDOUT && rs->attempts < ATTEMPTS)
+			return ask_for_route(rs);
+		return evr_rs_event_error(event);
+	case RDMA_CM_EVENT_ESTABLISHED:
+		return established(rs, event);
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+		return 0;
+	default:
+		return evr_rs_event_error(event);
+	}
+}
+
+static void fail(struct evr_rs *rs, int error)
+{
+	rs->state = EVR_RS_FAILED;
+	rs->error = error;
+	evr_rs_end(rs);
+}
+
+void evr_rs_connect_event(struct evr_rs *rs, const struct evr_rs_event *event)
+{
+	int ret = evr_rs_is_connecting(rs) ? step(rs, event) : 0;
+
+	if (ret)
+		fail(rs, ret);
+}
+
+/* --- the call -------------------------------------------------------------------------------- */
+
+static int begin(struct evr_rs *rs, const struct sockaddr *addr, socklen_t len)
+{
+	int ret;
+
+	if (!addr || len > sizeof(rs->peer))
+		return -EINVAL;
+	if (addr->sa_family != rs->domain)
+		return -EAFNOSUPPORT;
+	memset(&rs->peer, 0, sizeof(rs->peer));
+	memcpy(&rs->peer, addr, len);
+	rs->attempts = 0;
+	rs->told = false;
+	ret = ask_for_addr(rs);
+	if (ret)
+		fail(rs, ret);
+	rs->told = ret;
+	return ret ? ret : -EINPROGRESS;
+}
+
+/* A connection that could not be made may be tried again, from the beginning. */
+static int state_before(struct evr_rs *rs)
+{
+	switch (rs->state) {
+	case EVR_RS_NEW:
+		return 0;
+	case EVR_RS_LISTENING:
+		return -EOPNOTSUPP;
+	case EVR_RS_CONNECTED:
+		return -EISCONN;
+	case EVR_RS_FAILED:
+		return rs->told ? evr_rs_open_id(rs) : 0;
+	default:
+		return -EALREADY;
+	}
+}
+
+/* What a call says of an attempt that failed, once. */
+static int result_of(struct evr_rs *rs)
+{
+	if (rs->state == EVR_RS_CONNECTED)
+		return 0;
+	if (rs->state != EVR_RS_FAILED)
+		return -EALREADY;
+	rs->told = true;
+	return rs->error;
+}
+
+static int wait_for_it(struct evr_rs *rs)
+{
+	struct evr_rs_wait wait = evr_rs_wait_until(UINT64_MAX);
+	int ret = 0;
+
+	while (!ret && evr_rs_is_connecting(rs))
+		ret = evr_rs_wait(rs, &wait);
+	return ret ? ret : result_of(rs);
+}
+
+static int connect_to(struct evr_rs *rs, const struct sockaddr *addr, socklen_t len)
+{
+	int ret;
+
+	if (rs->state == EVR_RS_FAILED && !rs->told)
+		return result_of(rs);
+	ret = state_before(rs);
+	if (!ret)
+		ret = begin(rs, addr, len);
+	if (ret != -EINPROGRESS && ret != -EALREADY)
+		return ret;
+	if (ret == -EALREADY)
+		evr_rs_progress(rs);
+	if (ret == -EALREADY && !evr_rs_is_connecting(rs))
+		return result_of(rs);
+	return rs->nonblock ? ret : wait_for_it(rs);
+}
+
+int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)
+{
+	struct evr_rs *rs = evr_rs_enter(socket);
+
+	return rs ? (int)evr_rs_leave(rs, connect_to(rs, addr, addrlen)) : -1;
+}

@@ -1,0 +1,98 @@
+/* What the CM says. */
+#include "rs/rs.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* An event is acknowledged before anything is done about it: an id with one open cannot end. */
+static void copy(struct evr_rs_event *to, const struct rdma_cm_event *event)
+{
+	const struct rdma_conn_param *conn = &event->param.conn;
+
+	*to = (struct evr_rs_event){
+		.type = event->event,
+		.status = event->status,
+		.id = event->id,
+		.responder_resources = conn->responder_resources,
+		.initiator_depth = conn->initiator_depth,
+	};
+	if (!conn->private_data)
+		return;
+	to->len = conn->private_data_len;
+	if (to->len > sizeof(to->data))
+		to->len = sizeof(to->data);
+	memcpy(to->data, conn->private_data, to->len);
+}
+
+int evr_rs_event_error(const struct evr_rs_event *event)
+{
+	switch (event->type) {
+	case RDMA_CM_EVENT_REJECTED:
+		return -ECONNREFUSED;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return -ENODEV;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		return -ECONNRESET;
+	default:
+		break;
+	}
+	/* What failed in the library has -1, which is no errno's here. */
+	if (event->status < -1)
+		return event->status;
+	return event->type == RDMA_CM_EVENT_UNREACHABLE ? -EHOSTUNREACH : -EIO;
+}
+
+/* What had arrived before still counts. */
+static void connected_event(struct evr_rs *rs, const struct evr_rs_event *event)
+{
+	switch (event->type) {
+	case RDMA_CM_EVENT_DISCONNECTED:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		evr_rs_poll_cq(rs);
+		if (!evr_stream_status(&rs->stream).finished)
+			evr_stream_fail(&rs->stream, evr_rs_event_error(event));
+		rs->transport.gone = true;
+		break;
+	default:
+		return;
+	}
+	/* Only when nothing of ours is on the device can it leave. */
+	if (event->type == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		evr_rs_end(rs);
+}
+
+static void serve(struct evr_rs *rs, const struct evr_rs_event *event)
+{
+	struct evr_rs *subject = event->id->context;
+
+	switch (rs->state) {
+	case EVR_RS_LISTENING:
+		if (event->type == RDMA_CM_EVENT_CONNECT_REQUEST || subject == rs)
+			evr_rs_listener_event(rs, event);
+		else
+			evr_rs_child_event(rs, subject, event);
+		break;
+	case EVR_RS_CONNECTED:
+		connected_event(rs, event);
+		break;
+	default:
+		evr_rs_connect_event(rs, event);
+		break;
+	}
+}
+
+bool evr_rs_read_events(struct evr_rs *rs)
+{
+	struct rdma_cm_event *event;
+	struct evr_rs_event copied;
+	bool any = false;
+
+	while (rs->channel && !rdma_get_cm_event(rs->channel, &event)) {
+		copy(&copied, event);
+		rdma_ack_cm_event(event);
+		serve(rs, &copied);
+		any = true;
+	}
+	return any;
+}

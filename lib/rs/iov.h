@@ -1,0 +1,27 @@
+/* A place in what the user gave to a call: pieces of memory, one after the other. */
+#ifndef EVR_RS_IOV_H
+#define EVR_RS_IOV_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+struct evr_rs_iov {
+	const struct iovec *next;
+	size_t num;
+	size_t offset; /* in the next one */
+	size_t left;   /* bytes of all */
+};
+
+enum { EVR_RS_IOV_MAX = 1024 };
+
+/* 0; -EINVAL: more than the system takes; -EFAULT: a piece that is none. */
+int evr_rs_iov_init(struct evr_rs_iov *iov, const struct iovec *pieces, size_t num);
+/* The next len bytes in one piece: where they are, or NULL. */
+const void *evr_rs_iov_peek(const struct evr_rs_iov *iov, size_t len);
+/* Copies from there, or to there, len bytes, at most what is left, and goes on. */
+void evr_rs_iov_get(struct evr_rs_iov *iov, void *to, size_t len);
+void evr_rs_iov_put(struct evr_rs_iov *iov, const void *from, size_t len);
+void evr_rs_iov_skip(struct evr_rs_iov *iov, size_t len);
+
+#endif

@@ -1,0 +1,273 @@
+/*
+ * A listener and the connections that are being accepted. A request becomes one at once while fewer
+ * than the backlog wait; others wait for their turn with nothing made for them yet. Each has its
+ * answer by events, so that a peer that withholds its last message holds up nobody else.
+ */
+#include "rs/rs.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+enum {
+	WAITING_MAX = 1024,  /* requests without anything made for them */
+	KERNEL_BACKLOG = 128 /* at least: they wait in the kernel only until somebody looks */
+};
+
+/* --- one connection -------------------------------------------------------------------------- */
+
+static void leave_list(struct evr_rs *listener, struct evr_rs *child)
+{
+	struct evr_rs_listener *own = &listener->listener;
+
+	switch (child->state) {
+	case EVR_RS_REQUESTED:
+		TAILQ_REMOVE(&own->requested, child, link);
+		own->waiting--;
+		break;
+	case EVR_RS_ACCEPTING:
+		TAILQ_REMOVE(&own->accepting, child, link);
+		own->taken--;
+		break;
+	default:
+		TAILQ_REMOVE(&own->accepted, child, link);
+		own->taken--;
+		break;
+	}
+}
+
+static void drop(struct evr_rs *listener, struct evr_rs *child)
+{
+	leave_list(listener, child);
+	evr_rs_end(child);
+	evr_rs_put(child);
+}
+
+static int answer(struct evr_rs *child)
+{
+	struct rdma_conn_param param;
+	uint8_t data[EVR_CONNDATA_LEN];
+	size_t len;
+	int ret;
+
+	len = evr_rs_describe(child, 0, data, sizeof(data));
+	param = evr_rs_conn_param(child, data, len);
+	param.responder_resources = child->request.responder_resources;
+	param.initiator_depth = child->request.initiator_depth;
+	ret = evr_stream_start(&child->stream, &child->request.peer);
+	if (!ret)
+		ret = evr_rs_transport_map(&child->transport, &child->stream);
+	if (!ret && rdma_accept(child->id, &param))
+		ret = -errno;
+	return ret;
+}
+
+static int accept_child(struct evr_rs *child)
+{
+	int ret = evr_rs_transport_init(
+		&child->transport, child->id, &child->options, &child->stream);
+
+	return ret ? ret : answer(child);
+}
+
+/* Those that wait, as far as there is room. */
+static void accept_more(struct evr_rs *listener)
+{
+	struct evr_rs_listener *own = &listener->listener;
+	struct evr_rs *child;
+
+	while (own->taken < own->backlog && (child = TAILQ_FIRST(&own->requested))) {
+		if (accept_child(child)) {
+			rdma_reject(child->id, NULL, 0);
+			drop(listener, child);
+			continue;
+		}
+		leave_list(listener, child);
+		child->state = EVR_RS_ACCEPTING;
+		TAILQ_INSERT_TAIL(&own->accepting, child, link);
+		own->taken++;
+	}
+}
+
+/* --- events ---------------------------------------------------------------------------------- */
+
+static int new_child(struct evr_rs *listener, const struct evr_rs_event *event)
+{
+	struct evr_rs_request request = {
+		.responder_resources = event->responder_resources,
+		.initiator_depth = event->initiator_depth,
+	};
+	size_t prefix = listener->domain == AF_IB ? EVR_CONNDATA_IB_PREFIX : 0;
+	struct evr_rs *child;
+	int ret = evr_conndata_decode(&request.peer, prefix, event->data, event->len);
+
+	if (!ret && listener->listener.waiting == WAITING_MAX)
+		ret = -ECONNREFUSED;
+	if (!ret)
+		ret = evr_rs_new(&listener->options, listener->domain, &child);
+	if (ret)
+		return ret;
+	child->request = request;
+	child->id = event->id;
+	child->id->context = child;
+	child->state = EVR_RS_REQUESTED;
+	TAILQ_INSERT_TAIL(&listener->listener.requested, child, link);
+	listener->listener.waiting++;
+	return 0;
+}
+
+void evr_rs_listener_event(struct evr_rs *listener, const struct evr_rs_event *event)
+{
+	if (event->type != RDMA_CM_EVENT_CONNECT_REQUEST)
+		return;
+	if (new_child(listener, event)) {
+		rdma_reject(event->id, NULL, 0);
+		rdma_destroy_id(event->id);
+	}
+	accept_more(listener);
+}
+
+static void set_accepted(struct evr_rs *listener, struct evr_rs *child)
+{
+	TAILQ_REMOVE(&listener->listener.accepting, child, link);
+	child->state = EVR_RS_CONNECTED;
+	TAILQ_INSERT_TAIL(&listener->listener.accepted, child, link);
+	evr_rs_poll_cq(child);
+	evr_rs_pump(child);
+}
+
+/* One that was accepted stays, whatever happens to it: its user reads what came, and the error. */
+void evr_rs_child_event(
+	struct evr_rs *listener, struct evr_rs *child, const struct evr_rs_event *event)
+{
+	switch (event->type) {
+	case RDMA_CM_EVENT_ESTABLISHED:
+		if (child->state == EVR_RS_ACCEPTING)
+			set_accepted(listener, child);
+		break;
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+		break;
+	default:
+		if (child->state != EVR_RS_CONNECTED) {
+			drop(listener, child);
+			accept_more(listener);
+			break;
+		}
+		evr_rs_poll_cq(child);
+		if (!evr_stream_status(&child->stream).finished)
+			evr_stream_fail(&child->stream, evr_rs_event_error(event));
+		break;
+	}
+}
+
+static void drop_all(struct evr_rs *listener, struct evr_rs_list *list)
+{
+	struct evr_rs *child, *next;
+
+	TAILQ_FOREACH_SAFE (child, list, link, next)
+		drop(listener, child);
+}
+
+void evr_rs_listener_end(struct evr_rs *listener)
+{
+	drop_all(listener, &listener->listener.requested);
+	drop_all(listener, &listener->listener.accepting);
+	drop_all(listener, &listener->listener.accepted);
+}
+
+/* --- the calls ------------------------------------------------------------------------------- */
+
+static int begin(struct evr_rs *rs, int backlog)
+{
+	if (rs->state != EVR_RS_NEW && rs->state != EVR_RS_LISTENING)
+		return -EINVAL;
+	backlog = backlog < 0 ? 0 : backlog;
+	if (rs->state == EVR_RS_NEW &&
+		rdma_listen(rs->id, backlog < KERNEL_BACKLOG ? KERNEL_BACKLOG : backlog))
+		return -errno;
+	rs->state = EVR_RS_LISTENING;
+	rs->listener.backlog = (unsigned int)backlog + 1;
+	return 0;
+}
+
+int rlisten(int socket, int backlog)
+{
+	struct evr_rs *rs = evr_rs_enter(socket);
+
+	return rs ? (int)evr_rs_leave(rs, begin(rs, backlog)) : -1;
+}
+
+/* Its events come to a channel of its own from now on; those that waited move without a wake-up. */
+static int detach(struct evr_rs *listener, struct evr_rs *child)
+{
+	struct rdma_event_channel *channel;
+	int ret = evr_rs_open_pair(child, 0);
+
+	if (ret)
+		return ret;
+	ret = evr_rs_open_channel(&channel);
+	if (ret)
+		return ret;
+	if (rdma_migrate_id(child->id, channel)) {
+		ret = -errno;
+		rdma_destroy_event_channel(channel);
+		return ret;
+	}
+	leave_list(listener, child);
+	child->channel = channel;
+	evr_rs_read_events(child);
+	return 0;
+}
+
+static int wait_for_one(struct evr_rs *rs)
+{
+	struct evr_rs_wait wait = evr_rs_wait_until(UINT64_MAX);
+	int ret = 0;
+
+	if (rs->state == EVR_RS_LISTENING && TAILQ_EMPTY(&rs->listener.accepted))
+		evr_rs_progress(rs);
+	while (!ret) {
+		if (rs->state != EVR_RS_LISTENING)
+			return -EINVAL;
+		if (!TAILQ_EMPTY(&rs->listener.accepted))
+			return 0;
+		ret = rs->nonblock ? -EAGAIN : evr_rs_wait(rs, &wait);
+	}
+	return ret;
+}
+
+static int accept_one(struct evr_rs *rs, struct evr_rs **accepted)
+{
+	struct evr_rs *child;
+	int ret = wait_for_one(rs);
+
+	if (ret)
+		return ret;
+	child = TAILQ_FIRST(&rs->listener.accepted);
+	ret = detach(rs, child);
+	if (ret)
+		return ret;
+	accept_more(rs);
+	*accepted = child;
+	return 0;
+}
+
+int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
+{
+	struct evr_rs *rs = evr_rs_enter(socket), *child = NULL;
+	int ret, fd;
+
+	if (!rs)
+		return -1;
+	ret = accept_one(rs, &child);
+	if (ret)
+		return (int)evr_rs_leave(rs, ret);
+	fd = child->fd;
+	ret = evr_rs_publish(child);
+	evr_rs_leave(rs, 0);
+	if (ret)
+		return (int)evr_rs_result(ret);
+	if (addr && addrlen)
+		rgetpeername(fd, addr, addrlen);
+	return fd;
+}

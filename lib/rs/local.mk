@@ -1,0 +1,30 @@
+# rsockets, on the CM's public headers; a convenience library, as the CM is.
+if !SYSTEM_RDMACM
+noinst_LTLIBRARIES += libevr_rs.la
+libevr_rs_la_SOURCES = \
+	lib/rs/rs.h \
+	lib/rs/call.c \
+	lib/rs/close.c \
+	lib/rs/settings.c lib/rs/settings.h \
+	lib/rs/connect.c \
+	lib/rs/event.c \
+	lib/rs/fcntl.c \
+	lib/rs/iomap.c \
+	lib/rs/iov.c lib/rs/iov.h \
+	lib/rs/listen.c \
+	lib/rs/name.c \
+	lib/rs/option.c lib/rs/option.h \
+	lib/rs/poll.c \
+	lib/rs/post.c \
+	lib/rs/progress.c \
+	lib/rs/recv.c \
+	lib/rs/select.c \
+	lib/rs/send.c \
+	lib/rs/socket.c \
+	lib/rs/stream.h \
+	lib/rs/table.c \
+	lib/rs/transport.c lib/rs/transport.h \
+	lib/rs/wait.c
+# What is in lib/util comes with the CM, which every program that has this links, too.
+libevr_rs_la_LIBADD = libevr_proto.la
+endif

@@ -1,0 +1,353 @@
+#include "rs/option.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+
+#include "proto/bytes.h"
+#include "util/number.h"
+
+enum {
+	DOUBLED = 2, /* as the kernel does for its own book-keeping, and programs expect */
+	SEGMENT = 2048,
+};
+
+/* --- the CM's -------------------------------------------------------------------------------- */
+
+static int set_flag(struct evr_rs *rs, int name, bool on)
+{
+	int value = on;
+
+	if (!rs->id)
+		return 0;
+	return rdma_set_option(rs->id, RDMA_OPTION_ID, name, &value, sizeof(value)) ? -errno : 0;
+}
+
+static int set_tos(struct evr_rs *rs)
+{
+	uint8_t tos = rs->options.tos;
+
+	if (!rs->id)
+		return 0;
+	return rdma_set_option(rs->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos))
+		       ? -errno
+		       : 0;
+}
+
+void evr_rs_apply_options(struct evr_rs *rs)
+{
+	if (rs->options.reuseaddr)
+		set_flag(rs, RDMA_OPTION_ID_REUSEADDR, true);
+	if (rs->options.v6only)
+		set_flag(rs, RDMA_OPTION_ID_AFONLY, true);
+	if (rs->options.tos)
+		set_tos(rs);
+}
+
+/* --- setting --------------------------------------------------------------------------------- */
+
+static bool is_made(const struct evr_rs *rs)
+{
+	return rs->state == EVR_RS_CONNECTED || rs->state == EVR_RS_CONNECTING;
+}
+
+static int set_linger(struct evr_rs *rs, const void *value, socklen_t len)
+{
+	struct linger linger;
+
+	if (len < sizeof(linger))
+		return -EINVAL;
+	memcpy(&linger, value, sizeof(linger));
+	rs->options.linger = linger.l_onoff != 0;
+	rs->options.linger_s = linger.l_linger < 0 ? 0 : linger.l_linger;
+	return 0;
+}
+
+/* What is connected has its buffers. */
+static int set_buffer(struct evr_rs *rs, int name, int value)
+{
+	if (is_made(rs))
+		return 0;
+	if (name == SO_RCVBUF)
+		rs->options.rx_size = evr_rs_rx_size((int64_t)value * DOUBLED);
+	else
+		rs->options.tx_size = evr_rs_tx_size((int64_t)value * DOUBLED);
+	return 0;
+}
+
+static int set_socket(struct evr_rs *rs, int name, int value)
+{
+	switch (name) {
+	case SO_REUSEADDR:
+		rs->options.reuseaddr = value;
+		return set_flag(rs, RDMA_OPTION_ID_REUSEADDR, value);
+	case SO_RCVBUF:
+	case SO_SNDBUF:
+		return set_buffer(rs, name, value);
+	case SO_KEEPALIVE:
+		rs->options.keepalive = value;
+		return 0;
+	case SO_OOBINLINE:
+		rs->options.oobinline = value;
+		return 0;
+	default:
+		return -ENOTSUP;
+	}
+}
+
+static int set_positive(int *to, int value)
+{
+	if (value <= 0)
+		return -EINVAL;
+	*to = value;
+	return 0;
+}
+
+static int set_tcp(struct evr_rs *rs, int name, int value)
+{
+	switch (name) {
+	case TCP_NODELAY:
+		rs->options.nodelay = value;
+		return 0;
+	case TCP_KEEPIDLE:
+		return set_positive(&rs->options.keepidle_s, value);
+	case TCP_KEEPINTVL:
+		return set_positive(&rs->options.keepintvl_s, value);
+	case TCP_KEEPCNT:
+		return set_positive(&rs->options.keepcnt, value);
+	case TCP_MAXSEG:
+		return set_positive(&rs->options.maxseg, value);
+	default:
+		return -ENOTSUP;
+	}
+}
+
+static int set_rdma(struct evr_rs *rs, int name, int value)
+{
+	if (rs->state != EVR_RS_NEW)
+		return -EINVAL;
+	switch (name) {
+	case RDMA_SQSIZE:
+		rs->options.sq_size = evr_rs_queue_size(value);
+		return 0;
+	case RDMA_RQSIZE:
+		rs->options.rq_size = evr_rs_queue_size(value);
+		return 0;
+	case RDMA_INLINE:
+		rs->options.inline_size =
+			value < 0 ? 0 : evr_smaller((uint32_t)value, EVR_RS_INLINE_MAX);
+		return 0;
+	case RDMA_IOMAPSIZE:
+		rs->options.iomap_size = evr_rs_iomap_size(value);
+		return 0;
+	default:
+		return -ENOTSUP;
+	}
+}
+
+static int set_ip(struct evr_rs *rs, int level, int name, int value)
+{
+	if (level == IPPROTO_IPV6 && name == IPV6_V6ONLY) {
+		rs->options.v6only = value;
+		return set_flag(rs, RDMA_OPTION_ID_AFONLY, value);
+	}
+	if (level == IPPROTO_IP && name == IP_TOS) {
+		rs->options.tos = (uint8_t)value;
+		return set_tos(rs);
+	}
+	return -ENOTSUP;
+}
+
+/* An option that is one byte may be given as one. */
+static int value_of(const void *value, socklen_t len, int *number)
+{
+	if (len >= sizeof(*number))
+		memcpy(number, value, sizeof(*number));
+	else if (len)
+		*number = *(const uint8_t *)value;
+	else
+		return -EINVAL;
+	return 0;
+}
+
+static int set(struct evr_rs *rs, int level, int name, const void *value, socklen_t len)
+{
+	int number, ret;
+
+	if (!value)
+		return -EFAULT;
+	if (level == SOL_SOCKET && name == SO_LINGER)
+		return set_linger(rs, value, len);
+	ret = value_of(value, len, &number);
+	if (ret)
+		return ret;
+	switch (level) {
+	case SOL_SOCKET:
+		return set_socket(rs, name, number);
+	case IPPROTO_TCP:
+		return set_tcp(rs, name, number);
+	case SOL_RDMA:
+		return set_rdma(rs, name, number);
+	default:
+		return set_ip(rs, level, name, number);
+	}
+}
+
+int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_t optlen)
+{
+	struct evr_rs *rs = evr_rs_enter(socket);
+
+	return rs ? (int)evr_rs_leave(rs, set(rs, level, optname, optval, optlen)) : -1;
+}
+
+/* --- getting --------------------------------------------------------------------------------- */
+
+/* Told once. */
+static int take_error(struct evr_rs *rs)
+{
+	int error = 0;
+
+	if (rs->state == EVR_RS_FAILED)
+		error = rs->error;
+	else if (rs->state == EVR_RS_CONNECTED)
+		error = rs->stream.error;
+	if (!error || rs->told)
+		return 0;
+	rs->told = true;
+	return -error;
+}
+
+static int get_socket(struct evr_rs *rs, int name, int *value)
+{
+	switch (name) {
+	case SO_REUSEADDR:
+		*value = rs->options.reuseaddr;
+		return 0;
+	case SO_RCVBUF:
+		*value = (int)rs->options.rx_size;
+		return 0;
+	case SO_SNDBUF:
+		*value = (int)rs->options.tx_size;
+		return 0;
+	case SO_KEEPALIVE:
+		*value = rs->options.keepalive;
+		return 0;
+	case SO_OOBINLINE:
+		*value = rs->options.oobinline;
+		return 0;
+	case SO_ERROR:
+		*value = take_error(rs);
+		return 0;
+	case SO_TYPE:
+		*value = SOCK_STREAM;
+		return 0;
+	case SO_DOMAIN:
+		*value = rs->domain;
+		return 0;
+	case SO_PROTOCOL:
+		*value = IPPROTO_TCP;
+		return 0;
+	case SO_ACCEPTCONN:
+		*value = rs->state == EVR_RS_LISTENING;
+		return 0;
+	default:
+		return -ENOTSUP;
+	}
+}
+
+static int mtu_of(const struct evr_rs *rs)
+{
+	struct ibv_port_attr attr;
+
+	if (!is_made(rs) || !rs->id || ibv_query_port(rs->id->verbs, rs->id->port_num, &attr))
+		return rs->options.maxseg ? rs->options.maxseg : SEGMENT;
+	return 1 << (attr.active_mtu + 7);
+}
+
+static int get_tcp(struct evr_rs *rs, int name, int *value)
+{
+	switch (name) {
+	case TCP_NODELAY:
+		*value = rs->options.nodelay;
+		return 0;
+	case TCP_KEEPIDLE:
+		*value = rs->options.keepidle_s;
+		return 0;
+	case TCP_KEEPINTVL:
+		*value = rs->options.keepintvl_s;
+		return 0;
+	case TCP_KEEPCNT:
+		*value = rs->options.keepcnt;
+		return 0;
+	case TCP_MAXSEG:
+		*value = mtu_of(rs);
+		return 0;
+	default:
+		return -ENOTSUP;
+	}
+}
+
+static int get_rdma(struct evr_rs *rs, int name, int *value)
+{
+	switch (name) {
+	case RDMA_SQSIZE:
+		*value = rs->options.sq_size;
+		return 0;
+	case RDMA_RQSIZE:
+		*value = rs->options.rq_size;
+		return 0;
+	case RDMA_INLINE:
+		*value = (int)rs->options.inline_size;
+		return 0;
+	case RDMA_IOMAPSIZE:
+		*value = (int)rs->options.iomap_size;
+		return 0;
+	default:
+		return -ENOTSUP;
+	}
+}
+
+static int get_number(struct evr_rs *rs, int level, int name, int *value)
+{
+	if (level == SOL_SOCKET)
+		return get_socket(rs, name, value);
+	if (level == IPPROTO_TCP)
+		return get_tcp(rs, name, value);
+	if (level == SOL_RDMA)
+		return get_rdma(rs, name, value);
+	if (level == IPPROTO_IPV6 && name == IPV6_V6ONLY)
+		*value = rs->options.v6only;
+	else if (level == IPPROTO_IP && name == IP_TOS)
+		*value = rs->options.tos;
+	else
+		return -ENOTSUP;
+	return 0;
+}
+
+static int copy(void *to, socklen_t *to_len, const void *value, socklen_t len)
+{
+	*to_len = evr_smaller(*to_len, len);
+	memcpy(to, value, *to_len);
+	return 0;
+}
+
+static int get(struct evr_rs *rs, int level, int name, void *value, socklen_t *len)
+{
+	struct linger linger = { .l_onoff = rs->options.linger, .l_linger = rs->options.linger_s };
+	int number, ret;
+
+	if (!value || !len)
+		return -EFAULT;
+	if (level == SOL_SOCKET && name == SO_LINGER)
+		return copy(value, len, &linger, sizeof(linger));
+	ret = get_number(rs, level, name, &number);
+	return ret ? ret : copy(value, len, &number, sizeof(number));
+}
+
+int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *optlen)
+{
+	struct evr_rs *rs = evr_rs_enter(socket);
+
+	return rs ? (int)evr_rs_leave(rs, get(rs, level, optname, optval, optlen)) : -1;
+}

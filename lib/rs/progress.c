@@ -1,0 +1,140 @@
+/* What arrives, what completes, and what the stream sends by itself. */
+#include "rs/rs.h"
+
+#include <errno.h>
+
+#include "util/clock.h"
+
+enum { LOOK_US = 1000 };
+
+void evr_rs_post(
+	struct evr_rs *rs, const struct evr_stream_work *work, const void *own, uint32_t lkey)
+{
+	int ret = evr_rs_transport_post(&rs->transport, work, own, lkey);
+
+	if (ret)
+		evr_stream_fail(&rs->stream, ret);
+}
+
+void evr_rs_pump(struct evr_rs *rs)
+{
+	struct evr_stream_work work;
+
+	if (rs->state != EVR_RS_CONNECTED)
+		return;
+	while (evr_stream_next(&rs->stream, &work))
+		evr_rs_post(rs, &work, NULL, 0);
+}
+
+/* --- completions ----------------------------------------------------------------------------- */
+
+/* Of what the device says, what a program knows. */
+static int error_of(enum ibv_wc_status status)
+{
+	switch (status) {
+	case IBV_WC_WR_FLUSH_ERR:
+		return -ECONNRESET;
+	case IBV_WC_RETRY_EXC_ERR:
+	case IBV_WC_RNR_RETRY_EXC_ERR:
+		return -ETIMEDOUT;
+	default:
+		return -EIO;
+	}
+}
+
+static void take_message(struct evr_rs *rs, const struct ibv_wc *wc)
+{
+	uint32_t imm;
+
+	if (rs->transport.iwarp) {
+		if (wc->byte_len != EVR_IMM_MESSAGE_LEN) {
+			evr_stream_fail(&rs->stream, -EPROTO);
+			return;
+		}
+		imm = evr_imm_from_message(evr_rs_transport_message(&rs->transport, wc->wr_id));
+		evr_stream_receive(&rs->stream, imm, EVR_WRITTEN_UNKNOWN);
+	} else if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+		evr_stream_receive(&rs->stream, evr_imm_from_ib(wc->imm_data), wc->byte_len);
+	} else {
+		evr_stream_fail(&rs->stream, -EPROTO);
+	}
+}
+
+static void take(struct evr_rs *rs, const struct ibv_wc *wc, struct evr_rs_receives *again)
+{
+	if (wc->status != IBV_WC_SUCCESS) {
+		if (!evr_stream_status(&rs->stream).finished)
+			evr_stream_fail(&rs->stream, error_of(wc->status));
+		evr_stream_complete(&rs->stream, wc->wr_id, false);
+	} else if (evr_wrid_is_recv(wc->wr_id)) {
+		take_message(rs, wc);
+		evr_rs_receives_add(again, &rs->transport, wc->wr_id);
+	} else {
+		evr_stream_complete(&rs->stream, wc->wr_id, true);
+	}
+}
+
+/* Receives are there again before the peer is given credits for them. */
+static void take_all(struct evr_rs *rs, const struct ibv_wc *wcs, int num)
+{
+	struct evr_rs_receives again;
+	int i, ret;
+
+	again.num = 0;
+	for (i = 0; i < num; i++)
+		take(rs, &wcs[i], &again);
+	ret = evr_rs_receives_post(&again, &rs->transport);
+	if (ret)
+		evr_stream_fail(&rs->stream, ret);
+	evr_rs_pump(rs);
+}
+
+/* A queue that fails has lost what it held. */
+static void lose(struct evr_rs *rs)
+{
+	rs->transport.broken = true;
+	evr_stream_fail(&rs->stream, -EIO);
+}
+
+bool evr_rs_poll_cq(struct evr_rs *rs)
+{
+	struct ibv_wc wcs[EVR_RS_BATCH];
+	bool any = false;
+	int num;
+
+	if (rs->state != EVR_RS_CONNECTED || !rs->transport.cq)
+		return false;
+	do {
+		num = ibv_poll_cq(rs->transport.cq, EVR_RS_BATCH, wcs);
+		if (num > 0)
+			take_all(rs, wcs, num);
+		else if (num < 0 && !rs->transport.broken)
+			lose(rs);
+		any = any || num;
+	} while (num == EVR_RS_BATCH);
+	return any && num >= 0;
+}
+
+/* Of one that is connected the CM has little to say: it is asked now and then. */
+static bool look_at_events(struct evr_rs *rs)
+{
+	uint64_t now = evr_clock_now_us();
+
+	if (now < rs->look_us)
+		return false;
+	rs->look_us = now + LOOK_US;
+	return evr_rs_read_events(rs);
+}
+
+bool evr_rs_progress(struct evr_rs *rs)
+{
+	bool any;
+
+	if (rs->state == EVR_RS_CONNECTED)
+		any = evr_rs_poll_cq(rs) || look_at_events(rs);
+	else
+		any = evr_rs_read_events(rs);
+	if (any && !TAILQ_EMPTY(&rs->sleepers))
+		evr_rs_wake(rs);
+	return any;
+}

@@ -1,0 +1,158 @@
+#include <errno.h>
+#include <sys/uio.h>
+
+#include "rs/stream.h"
+
+struct evr_rs_recv {
+	struct evr_rs_iov to;
+	size_t done;
+	int flags;
+};
+
+/* --- bytes ----------------------------------------------------------------------------------- */
+
+static uint32_t copy_span(struct evr_rs *rs, struct evr_rs_recv *recv, struct evr_span span)
+{
+	uint32_t len = span.len < recv->to.left ? span.len : (uint32_t)recv->to.left;
+
+	evr_rs_iov_put(&recv->to, rs->transport.rx + span.offset, len);
+	return len;
+}
+
+/* What is there; looking at it twice would give the same bytes again. */
+static bool take_what_is_there(struct evr_rs *rs, struct evr_rs_recv *recv)
+{
+	struct evr_span spans[2];
+	uint32_t len;
+
+	if (!evr_stream_readable(&rs->stream, spans))
+		return false;
+	len = copy_span(rs, recv, spans[0]);
+	if (spans[1].len)
+		len += copy_span(rs, recv, spans[1]);
+	recv->done += len;
+	if (!(recv->flags & MSG_PEEK)) {
+		evr_stream_consume(&rs->stream, len);
+		evr_rs_pump(rs);
+	}
+	return true;
+}
+
+/* Why there will be nothing: the end (1), or an error, which is told once. */
+static int why_nothing(struct evr_rs *rs)
+{
+	struct evr_stream_status status = evr_stream_status(&rs->stream);
+
+	if (status.eof && !status.error)
+		return 1;
+	if (!status.error)
+		return 0;
+	if (rs->told)
+		return 1;
+	rs->told = true;
+	return status.error;
+}
+
+static bool is_enough(const struct evr_rs_recv *recv)
+{
+	return !recv->to.left ||
+	       (recv->done && (!(recv->flags & MSG_WAITALL) || recv->flags & MSG_PEEK));
+}
+
+/* --- waiting for them ------------------------------------------------------------------------ */
+
+/* 0: there is enough, or the end; -EAGAIN: there is not. */
+static int receive_some(struct evr_rs *rs, struct evr_rs_recv *recv)
+{
+	int ret;
+
+	do {
+		while (take_what_is_there(rs, recv))
+			if (is_enough(recv))
+				return 0;
+	} while (evr_rs_progress(rs));
+	ret = recv->done && !(recv->flags & MSG_WAITALL) ? 1 : why_nothing(rs);
+	if (!ret)
+		return -EAGAIN;
+	return ret < 0 ? ret : 0;
+}
+
+static ssize_t receive(struct evr_rs *rs, struct evr_rs_recv *recv, bool wait)
+{
+	struct evr_rs_wait until = evr_rs_wait_until(UINT64_MAX);
+	int ret = 0;
+
+	while (recv->to.left) {
+		ret = evr_rs_check_connected(rs);
+		if (!ret)
+			ret = receive_some(rs, recv);
+		if (ret != -EAGAIN)
+			break;
+		ret = wait ? evr_rs_wait(rs, &until) : -EAGAIN;
+		if (ret)
+			break;
+	}
+	return recv->done ? (ssize_t)recv->done : ret;
+}
+
+static ssize_t receive_iov(int socket, const struct iovec *pieces, size_t num, int flags)
+{
+	struct evr_rs_recv recv = { .flags = flags };
+	struct evr_rs *rs = evr_rs_enter(socket);
+	ssize_t ret;
+
+	if (!rs)
+		return -1;
+	ret = flags & MSG_OOB ? -EINVAL : evr_rs_iov_init(&recv.to, pieces, num);
+	if (!ret)
+		ret = receive(rs, &recv, !rs->nonblock && !(flags & MSG_DONTWAIT));
+	return evr_rs_leave(rs, ret);
+}
+
+/* --- the calls ------------------------------------------------------------------------------- */
+
+ssize_t rrecv(int socket, void *buf, size_t len, int flags)
+{
+	const struct iovec piece = { .iov_base = buf, .iov_len = len };
+
+	return receive_iov(socket, &piece, 1, flags);
+}
+
+ssize_t rrecvfrom(
+	int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr, socklen_t *addrlen)
+{
+	ssize_t ret = rrecv(socket, buf, len, flags);
+
+	/* A stream does not say, as with TCP. */
+	if (ret >= 0 && src_addr && addrlen)
+		*addrlen = 0;
+	return ret;
+}
+
+ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
+{
+	ssize_t ret;
+
+	if (!msg)
+		return evr_rs_result(-EFAULT);
+	if (msg->msg_control && msg->msg_controllen)
+		return evr_rs_result(-ENOTSUP);
+	ret = receive_iov(socket, msg->msg_iov, msg->msg_iovlen, flags);
+	if (ret >= 0) {
+		msg->msg_namelen = 0;
+		msg->msg_flags = 0;
+	}
+	return ret;
+}
+
+ssize_t rread(int socket, void *buf, size_t count)
+{
+	return rrecv(socket, buf, count, 0);
+}
+
+ssize_t rreadv(int socket, const struct iovec *iov, int iovcnt)
+{
+	if (iovcnt < 0)
+		return evr_rs_result(-EINVAL);
+	return receive_iov(socket, iov, (size_t)iovcnt, 0);
+}

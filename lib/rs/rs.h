@@ -1,0 +1,193 @@
+/*
+ * What the files of rsockets share.
+ *
+ * One rsocket is held by the table, under its number, until rclose(), by each call that works on
+ * it, and by the helper while it watches it. All of it is guarded by its lock, which nobody holds
+ * while sleeping. Its verbs and CM objects end with rclose(), by whoever does that, under the lock:
+ * who sleeps then is woken, sees EVR_RS_CLOSED, and touches them no more. The memory ends with the
+ * last reference.
+ *
+ * A connection that is being accepted belongs to its listener, is in no table, and is guarded by
+ * the listener's lock, until raccept() returns it.
+ */
+#ifndef EVR_RS_RS_H
+#define EVR_RS_RS_H
+
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <rdma/rsocket.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/stream.h"
+#include "rs/settings.h"
+#include "rs/transport.h"
+#include "util/list.h"
+
+enum evr_rs_state {
+	EVR_RS_NEW, /* or bound */
+	EVR_RS_LISTENING,
+	EVR_RS_RESOLVING_ADDR,
+	EVR_RS_RESOLVING_ROUTE,
+	EVR_RS_CONNECTING, /* the request is on its way */
+	EVR_RS_REQUESTED,  /* a listener's: the request waits to be answered */
+	EVR_RS_ACCEPTING,  /* a listener's: the reply is on its way */
+	EVR_RS_CONNECTED,  /* what goes on from here is the stream's affair */
+	EVR_RS_FAILED,	   /* to connect */
+	EVR_RS_CLOSED,
+};
+
+struct evr_rs_mapping;
+
+/* Who sleeps on an rsocket: others wake it by its descriptor. */
+struct evr_rs_sleeper {
+	TAILQ_ENTRY(evr_rs_sleeper) link;
+	int fd;
+};
+
+TAILQ_HEAD(evr_rs_list, evr_rs);
+
+/* What the peer of a connection that is being accepted asked for. */
+struct evr_rs_request {
+	struct evr_conndata peer;
+	uint8_t responder_resources, initiator_depth;
+};
+
+/* What a listener has of its own. */
+struct evr_rs_listener {
+	struct evr_rs_list requested; /* EVR_RS_REQUESTED: nothing of theirs is made yet */
+	struct evr_rs_list accepting;
+	struct evr_rs_list accepted;
+	unsigned int waiting; /* how many are requested */
+	unsigned int backlog; /* how many may be accepting and accepted */
+	unsigned int taken;   /* how many are */
+};
+
+struct evr_rs {
+	pthread_mutex_t lock;
+	atomic_uint refs;
+	int fd;	      /* the number: the user's end of a pair */
+	int other_fd; /* the other end */
+	int domain;
+	enum evr_rs_state state;
+	int error; /* 0 or -errno: why it is EVR_RS_FAILED */
+	bool told; /* the user knows the error */
+	bool nonblock;
+	struct evr_rs_options options;
+	uint64_t look_us;		    /* when to ask it again while connected */
+	struct rdma_event_channel *channel; /* NULL while it is a listener's */
+	struct rdma_cm_id *id;
+	struct sockaddr_storage peer; /* to connect to */
+	unsigned int attempts;	      /* to resolve it */
+	struct evr_rs_transport transport;
+	struct evr_stream stream;
+	struct evr_rs_listener listener;
+	struct evr_rs_request request;
+	TAILQ_HEAD(, evr_rs_mapping) mappings;
+	TAILQ_ENTRY(evr_rs) link; /* of a listener's lists */
+	TAILQ_HEAD(, evr_rs_sleeper) sleepers;
+};
+
+/*
+ * socket: a new one has nothing yet, and one reference. Its parts: the number, which may be
+ * SOCK_CLOEXEC; a channel that never waits; an id on a channel of its own, bound as it was before.
+ */
+int evr_rs_new(const struct evr_rs_options *options, int domain, struct evr_rs **rs);
+int evr_rs_open_pair(struct evr_rs *rs, int flags);
+int evr_rs_open_channel(struct rdma_event_channel **channel);
+int evr_rs_open_id(struct evr_rs *rs);
+/* Puts it into the table, which holds it from now on; when that fails it has ended. */
+int evr_rs_publish(struct evr_rs *rs);
+void evr_rs_put(struct evr_rs *rs);
+/* Ends all that it has, but for the memory and the number. */
+void evr_rs_end(struct evr_rs *rs);
+
+/*
+ * table: what a number stands for; who got it has to put it. Adding returns what stood there, whose
+ * descriptor somebody closed without rclose(), or NULL.
+ */
+int evr_rs_table_add(int fd, struct evr_rs *rs, struct evr_rs **stale);
+struct evr_rs *evr_rs_get(int fd);
+struct evr_rs *evr_rs_table_remove(int fd);
+/* There is, or was, any. */
+bool evr_rs_table_is_used(void);
+
+/*
+ * call: how a call begins and ends. Finds and locks; NULL: errno is EBADF. Unlocks and puts; 0 or
+ * more is returned, -errno becomes -1 and errno.
+ */
+struct evr_rs *evr_rs_enter(int fd);
+ssize_t evr_rs_leave(struct evr_rs *rs, ssize_t ret);
+ssize_t evr_rs_result(ssize_t ret);
+
+/* event: reads what the CM has to say, without waiting. Whether there was anything. */
+bool evr_rs_read_events(struct evr_rs *rs);
+/* What of an event is needed, for it is acknowledged first. */
+struct evr_rs_event {
+	enum rdma_cm_event_type type;
+	int status;
+	struct rdma_cm_id *id;
+	uint8_t responder_resources, initiator_depth;
+	uint8_t data[EVR_CONNDATA_IB_PREFIX + EVR_CONNDATA_LEN];
+	size_t len;
+};
+/* 0 or -errno of what failed. */
+int evr_rs_event_error(const struct evr_rs_event *event);
+
+/* connect: where it has come to with an event. */
+void evr_rs_connect_event(struct evr_rs *rs, const struct evr_rs_event *event);
+/* What both sides ask for. */
+struct rdma_conn_param evr_rs_conn_param(const struct evr_rs *rs, const void *data, size_t len);
+size_t evr_rs_describe(const struct evr_rs *rs, size_t prefix, uint8_t *data, size_t size);
+int evr_rs_start(struct evr_rs *rs, const struct evr_rs_event *event, size_t prefix);
+bool evr_rs_is_connecting(const struct evr_rs *rs);
+
+/* listen */
+void evr_rs_listener_event(struct evr_rs *listener, const struct evr_rs_event *event);
+/* A connection that is being accepted, of the listener. */
+void evr_rs_child_event(
+	struct evr_rs *listener, struct evr_rs *child, const struct evr_rs_event *event);
+void evr_rs_listener_end(struct evr_rs *listener);
+
+/* progress: posts what the stream hands out by itself. */
+void evr_rs_pump(struct evr_rs *rs);
+/* Takes what has completed, or what the CM tells while there is no connection. */
+bool evr_rs_poll_cq(struct evr_rs *rs);
+bool evr_rs_progress(struct evr_rs *rs);
+/* Posts; own: where the bytes are that the work has of the caller's memory. */
+void evr_rs_post(
+	struct evr_rs *rs, const struct evr_stream_work *work, const void *own, uint32_t lkey);
+
+/*
+ * wait: until there is something new, or the time is over. Begin with evr_rs_wait_until(), then
+ * look and wait in turns. 0, or -ETIMEDOUT, -EINTR, -EBADF (it was closed meanwhile), -EMFILE,
+ * -ENOMEM.
+ */
+struct evr_rs_wait {
+	uint64_t deadline_us; /* UINT64_MAX: never */
+	uint64_t spin_us;     /* until when not to sleep; 0: not known yet */
+};
+struct evr_rs_wait evr_rs_wait_until(uint64_t deadline_us);
+int evr_rs_wait(struct evr_rs *rs, struct evr_rs_wait *wait);
+/* The same in parts, for several at once. Arming: whether there was something new meanwhile. */
+int evr_rs_sleeper_fd(void);
+bool evr_rs_arm(struct evr_rs *rs);
+void evr_rs_sleep_on(struct evr_rs *rs, struct evr_rs_sleeper *sleeper);
+void evr_rs_sleep_off(struct evr_rs *rs, struct evr_rs_sleeper *sleeper);
+enum { EVR_RS_SLEEP_FDS = 2 };
+/* What to poll for it; returns how many. */
+int evr_rs_sleep_fds(const struct evr_rs *rs, struct pollfd fds[EVR_RS_SLEEP_FDS]);
+/* What was seen there. */
+void evr_rs_slept(struct evr_rs *rs, const struct pollfd *fds, int num);
+void evr_rs_drain_sleeper(int fd);
+/* Wakes all who sleep on it. */
+void evr_rs_wake(struct evr_rs *rs);
+
+/* iomap: of all that was shown to the peer, nothing is any more. */
+void evr_rs_unmap_all(struct evr_rs *rs);
+
+/* poll: what poll(2) would say. */
+short evr_rs_poll_events(struct evr_rs *rs, short wanted);
+
+#endif

@@ -1,0 +1,192 @@
+#include "rs/rs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+
+#include "rs/iov.h"
+#include "rs/stream.h"
+
+enum {
+	/* So much is asked of the stream at once. */
+	CHUNK = 1 << 30,
+};
+
+/* --- bytes ----------------------------------------------------------------------------------- */
+
+/* What is not in one piece and goes inline is put together first. */
+static const void *gather(struct evr_rs_iov *from, uint32_t len, uint8_t *bounce)
+{
+	const void *piece = evr_rs_iov_peek(from, len);
+
+	if (piece)
+		evr_rs_iov_skip(from, len);
+	else
+		evr_rs_iov_get(from, bounce, len);
+	return piece ? piece : bounce;
+}
+
+static void post(struct evr_rs *rs, const struct evr_stream_work *work, struct evr_rs_iov *from)
+{
+	uint8_t bounce[EVR_RS_POSTED_INLINE];
+	const void *own = NULL;
+
+	if (work->local == EVR_STREAM_RING)
+		evr_rs_iov_get(from, rs->transport.tx + work->offset, work->len);
+	else
+		own = gather(from, work->len, bounce);
+	evr_rs_post(rs, work, own, 0);
+}
+
+static uint32_t piece_of(const struct evr_rs_send *send)
+{
+	return send->from.left < CHUNK ? (uint32_t)send->from.left : CHUNK;
+}
+
+static int next_work(struct evr_rs *rs, const struct evr_rs_send *send,
+	struct evr_stream_want *want, struct evr_stream_work *work)
+{
+	if (send->direct)
+		return evr_stream_direct(&rs->stream, send->offset, want, work);
+	return evr_stream_send(&rs->stream, want, work);
+}
+
+/* As much as can go now. Returns 0, or an error if that was nothing. */
+static int send_some(struct evr_rs *rs, struct evr_rs_send *send)
+{
+	struct evr_stream_want want = { .len = piece_of(send) };
+	struct evr_stream_work work;
+	int ret;
+
+	evr_rs_pump(rs);
+	while (want.len) {
+		ret = next_work(rs, send, &want, &work);
+		if (ret <= 0)
+			return ret;
+		post(rs, &work, &send->from);
+		send->offset += (uint64_t)ret;
+		send->done += (size_t)ret;
+	}
+	return 0;
+}
+
+/* What has completed makes room. */
+static int send_what_goes(struct evr_rs *rs, struct evr_rs_send *send)
+{
+	size_t before = send->done;
+	int ret;
+
+	do {
+		ret = send_some(rs, send);
+	} while (!ret && send->from.left && evr_rs_progress(rs));
+	return ret && send->done == before ? ret : 0;
+}
+
+/* --- waiting for room ------------------------------------------------------------------------ */
+
+int evr_rs_check_connected(struct evr_rs *rs)
+{
+	if (evr_rs_is_connecting(rs))
+		evr_rs_progress(rs);
+	switch (rs->state) {
+	case EVR_RS_CONNECTED:
+		return 0;
+	case EVR_RS_NEW:
+	case EVR_RS_LISTENING:
+		return -ENOTCONN;
+	case EVR_RS_FAILED:
+		if (rs->told)
+			return -ENOTCONN;
+		rs->told = true;
+		return rs->error;
+	default:
+		return -EAGAIN;
+	}
+}
+
+static ssize_t send_all(struct evr_rs *rs, struct evr_rs_send *send, bool wait)
+{
+	struct evr_rs_wait until = evr_rs_wait_until(UINT64_MAX);
+	int ret;
+
+	for (;;) {
+		ret = evr_rs_check_connected(rs);
+		if (!ret)
+			ret = send_what_goes(rs, send);
+		if ((ret && ret != -EAGAIN) || (!ret && !send->from.left))
+			break;
+		ret = wait ? evr_rs_wait(rs, &until) : -EAGAIN;
+		if (ret)
+			break;
+	}
+	return send->done ? (ssize_t)send->done : ret;
+}
+
+static int check_flags(int flags)
+{
+	return flags & MSG_OOB ? -EOPNOTSUPP : 0;
+}
+
+ssize_t evr_rs_send_pieces(int socket, struct evr_rs_send *send, int flags)
+{
+	struct evr_rs *rs = evr_rs_enter(socket);
+	ssize_t ret;
+
+	if (!rs)
+		return -1;
+	ret = check_flags(flags);
+	if (!ret)
+		ret = send_all(rs, send, !rs->nonblock && !(flags & MSG_DONTWAIT));
+	return evr_rs_leave(rs, ret);
+}
+
+/* --- the calls ------------------------------------------------------------------------------- */
+
+static ssize_t send_iov(int socket, const struct iovec *pieces, size_t num, int flags)
+{
+	struct evr_rs_send send = { .done = 0 };
+	int ret = evr_rs_iov_init(&send.from, pieces, num);
+
+	return ret ? evr_rs_result(ret) : evr_rs_send_pieces(socket, &send, flags);
+}
+
+ssize_t rsend(int socket, const void *buf, size_t len, int flags)
+{
+	const struct iovec piece = { .iov_base = (void *)buf, .iov_len = len };
+
+	return send_iov(socket, &piece, 1, flags);
+}
+
+/* A stream has one peer: another address cannot be meant. */
+ssize_t rsendto(int socket, const void *buf, size_t len, int flags,
+	const struct sockaddr *dest_addr, socklen_t addrlen)
+{
+	if (dest_addr || addrlen) {
+		struct evr_rs *rs = evr_rs_enter(socket);
+
+		return rs ? evr_rs_leave(rs, rs->state == EVR_RS_CONNECTED ? -EISCONN : -ENOTCONN)
+			  : -1;
+	}
+	return rsend(socket, buf, len, flags);
+}
+
+ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
+{
+	if (!msg)
+		return evr_rs_result(-EFAULT);
+	if (msg->msg_control && msg->msg_controllen)
+		return evr_rs_result(-ENOTSUP);
+	return send_iov(socket, msg->msg_iov, msg->msg_iovlen, flags);
+}
+
+ssize_t rwrite(int socket, const void *buf, size_t count)
+{
+	return rsend(socket, buf, count, 0);
+}
+
+ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt)
+{
+	if (iovcnt < 0)
+		return evr_rs_result(-EINVAL);
+	return send_iov(socket, iov, (size_t)iovcnt, 0);
+}

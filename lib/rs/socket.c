@@ -1,0 +1,190 @@
+/* An rsocket from its making to its end. */
+#include "rs/rs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "rs/option.h"
+
+/* --- parts ----------------------------------------------------------------------------------- */
+
+int evr_rs_new(const struct evr_rs_options *options, int domain, struct evr_rs **out)
+{
+	struct evr_rs *rs = calloc(1, sizeof(*rs));
+
+	if (!rs)
+		return -ENOMEM;
+	pthread_mutex_init(&rs->lock, NULL);
+	atomic_init(&rs->refs, 1);
+	rs->fd = rs->other_fd = -1;
+	rs->domain = domain;
+	rs->options = *options;
+	TAILQ_INIT(&rs->listener.requested);
+	TAILQ_INIT(&rs->listener.accepting);
+	TAILQ_INIT(&rs->listener.accepted);
+	TAILQ_INIT(&rs->mappings);
+	TAILQ_INIT(&rs->sleepers);
+	*out = rs;
+	return 0;
+}
+
+/* The smallest buffer that there is: a byte or two in it make the other end not writable. */
+int evr_rs_open_pair(struct evr_rs *rs, int flags)
+{
+	int ends[2], least = 1;
+
+	if (rs->fd >= 0)
+		return 0;
+	if (socketpair(AF_UNIX, SOCK_STREAM | flags, 0, ends))
+		return -errno;
+	rs->fd = ends[0];
+	rs->other_fd = ends[1];
+	setsockopt(rs->fd, SOL_SOCKET, SO_SNDBUF, &least, sizeof(least));
+	fcntl(rs->other_fd, F_SETFD, FD_CLOEXEC);
+	return 0;
+}
+
+int evr_rs_open_channel(struct rdma_event_channel **out)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	int flags;
+
+	if (!channel)
+		return -errno;
+	flags = fcntl(channel->fd, F_GETFL);
+	if (flags < 0 || fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK)) {
+		int ret = -errno;
+
+		rdma_destroy_event_channel(channel);
+		return ret;
+	}
+	*out = channel;
+	return 0;
+}
+
+int evr_rs_open_id(struct evr_rs *rs)
+{
+	int ret = evr_rs_open_channel(&rs->channel);
+
+	if (ret)
+		return ret;
+	if (rdma_create_id(rs->channel, &rs->id, rs, RDMA_PS_TCP)) {
+		ret = -errno;
+		goto close_channel;
+	}
+	rs->state = EVR_RS_NEW;
+	rs->error = 0;
+	evr_rs_apply_options(rs);
+	return 0;
+close_channel:
+	rdma_destroy_event_channel(rs->channel);
+	rs->channel = NULL;
+	rs->id = NULL;
+	return ret;
+}
+
+/* --- the end --------------------------------------------------------------------------------- */
+
+void evr_rs_end(struct evr_rs *rs)
+{
+	evr_rs_listener_end(rs);
+	evr_rs_unmap_all(rs);
+	evr_rs_transport_stop(&rs->transport);
+	if (rs->id)
+		rdma_destroy_id(rs->id);
+	rs->id = NULL;
+	if (rs->channel)
+		rdma_destroy_event_channel(rs->channel);
+	rs->channel = NULL;
+}
+
+void evr_rs_put(struct evr_rs *rs)
+{
+	if (atomic_fetch_sub(&rs->refs, 1) != 1)
+		return;
+	evr_rs_end(rs);
+	evr_rs_transport_fini(&rs->transport);
+	if (rs->other_fd >= 0)
+		close(rs->other_fd);
+	if (rs->fd >= 0)
+		close(rs->fd);
+	pthread_mutex_destroy(&rs->lock);
+	free(rs);
+}
+
+/* Whoever holds it sees that it has ended. */
+static void end_stale(struct evr_rs *stale)
+{
+	if (!stale)
+		return;
+	pthread_mutex_lock(&stale->lock);
+	stale->state = EVR_RS_CLOSED;
+	stale->fd = -1;
+	evr_rs_end(stale);
+	evr_rs_wake(stale);
+	pthread_mutex_unlock(&stale->lock);
+	evr_rs_put(stale);
+}
+
+int evr_rs_publish(struct evr_rs *rs)
+{
+	struct evr_rs *stale;
+	int ret = evr_rs_table_add(rs->fd, rs, &stale);
+
+	if (ret)
+		evr_rs_put(rs);
+	else
+		end_stale(stale);
+	return ret;
+}
+
+/* --- the call -------------------------------------------------------------------------------- */
+
+static int check_domain(int domain)
+{
+	return domain == AF_INET || domain == AF_INET6 ? 0 : -EAFNOSUPPORT;
+}
+
+static int check_type(int type, int protocol)
+{
+	if ((type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != SOCK_STREAM)
+		return -ENOTSUP;
+	return protocol == 0 || protocol == IPPROTO_TCP ? 0 : -ENOTSUP;
+}
+
+static int make(int domain, int type, struct evr_rs **out)
+{
+	struct evr_rs *rs;
+	int ret = evr_rs_new(evr_rs_defaults(), domain, &rs);
+
+	if (ret)
+		return ret;
+	rs->nonblock = type & SOCK_NONBLOCK;
+	ret = evr_rs_open_id(rs);
+	if (!ret)
+		ret = evr_rs_open_pair(rs, type & (SOCK_NONBLOCK | SOCK_CLOEXEC));
+	if (ret)
+		evr_rs_put(rs);
+	else
+		*out = rs;
+	return ret;
+}
+
+int rsocket(int domain, int type, int protocol)
+{
+	struct evr_rs *rs = NULL;
+	int ret = check_domain(domain), fd = -1;
+
+	if (!ret)
+		ret = check_type(type, protocol);
+	if (!ret)
+		ret = make(domain, type, &rs);
+	if (!ret) {
+		fd = rs->fd;
+		ret = evr_rs_publish(rs);
+	}
+	return (int)evr_rs_result(ret ? ret : fd);
+}
