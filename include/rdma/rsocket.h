@@ -89,7 +89,7 @@ int rselect(
 int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen);
 int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen);
 
-/* Options of level SOL_RDMA; they can be set until the rsocket connects or listens (EINVAL). */
+/* Options of level SOL_RDMA; they can be set until the rsocket connects (EINVAL). */
 #define SOL_RDMA 0x10000
 enum {
 	RDMA_SQSIZE, /* int: places of the send queue, 16 to 65534 */

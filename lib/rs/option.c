@@ -5,7 +5,7 @@
 #include <netinet/tcp.h>
 #include <string.h>
 
-#include "proto/bytes.h"
+#include "rs/ready.h"
 #include "util/number.h"
 
 enum {
@@ -125,7 +125,7 @@ static int set_tcp(struct evr_rs *rs, int name, int value)
 
 static int set_rdma(struct evr_rs *rs, int name, int value)
 {
-	if (rs->state != EVR_RS_NEW)
+	if (rs->state != EVR_RS_NEW && rs->state != EVR_RS_LISTENING)
 		return -EINVAL;
 	switch (name) {
 	case RDMA_SQSIZE:
@@ -215,6 +215,7 @@ static int take_error(struct evr_rs *rs)
 	if (!error || rs->told)
 		return 0;
 	rs->told = true;
+	evr_rs_clear_error(rs);
 	return -error;
 }
 

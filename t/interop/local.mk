@@ -44,10 +44,11 @@ GUEST_TESTS += t/interop/others.sh:rxe t/interop/others.sh:siw
 GUEST_TESTS += t/interop/files.sh:rxe t/interop/files.sh:siw
 GUEST_TESTS += t/interop/removal.sh:rxe t/interop/removal.sh:siw
 GUEST_TESTS += t/interop/rstream.sh:rxe t/interop/rstream.sh:siw
+GUEST_TESTS += t/interop/riostream.sh:rxe t/interop/riostream.sh:siw
 endif
 endif
 EXTRA_DIST += t/interop/calls.awk t/interop/calls.sh t/interop/dropin.sh t/interop/errors.sh \
-	t/interop/fields.sh t/interop/files.sh t/interop/join_ex.sh t/interop/removal.sh t/interop/rstream.sh \
+	t/interop/fields.sh t/interop/files.sh t/interop/join_ex.sh t/interop/removal.sh t/interop/riostream.sh t/interop/rstream.sh \
 	t/interop/commands.awk t/interop/probes.sh t/interop/stall.awk t/interop/stall.sh \
 	t/interop/others.sh t/interop/others_pyverbs.py t/interop/others_rpma.py
 
