@@ -6,6 +6,7 @@ include t/unit/local.mk
 include t/fuzz/local.mk
 include t/examples/local.mk
 endif
+include t/rs/local.mk
 include t/conform/local.mk
 include t/schedule/local.mk
 include t/destroy/local.mk

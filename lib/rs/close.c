@@ -1,9 +1,10 @@
 /* Ending: in one direction or both, and for good. Nothing of it waits for longer than it says. */
-#include "rs/rs.h"
+#include "rs/helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "util/clock.h"
 
@@ -74,7 +75,7 @@ int rshutdown(int socket, int how)
 
 /* --- closing --------------------------------------------------------------------------------- */
 
-static bool has_arrived(const struct evr_rs *rs)
+bool evr_rs_has_arrived(const struct evr_rs *rs)
 {
 	struct evr_stream_status status = evr_stream_status(&rs->stream);
 
@@ -89,16 +90,45 @@ static uint64_t patience_ms(const struct evr_rs *rs)
 	return (uint64_t)rs->options.linger_s * MS_PER_S;
 }
 
-static void linger(struct evr_rs *rs)
+/* What is left to be said to the peer. Whether it knows all by now. */
+static bool say_goodbye(struct evr_rs *rs)
 {
-	struct evr_rs_wait wait = evr_rs_wait_until(in_ms(patience_ms(rs)));
-	int ret = 0;
-
 	evr_stream_shutdown(&rs->stream, SHUT_RDWR);
 	evr_rs_pump(rs);
 	evr_rs_poll_cq(rs);
-	while ((!ret || ret == -EINTR) && rs->state == EVR_RS_CONNECTED && !has_arrived(rs))
+	if (!evr_rs_has_arrived(rs))
+		evr_rs_read_events(rs);
+	return evr_rs_has_arrived(rs);
+}
+
+static void linger(struct evr_rs *rs, uint64_t deadline_us)
+{
+	struct evr_rs_wait wait = evr_rs_wait_until(deadline_us);
+	int ret = 0;
+
+	while ((!ret || ret == -EINTR) && rs->state == EVR_RS_CONNECTED && !evr_rs_has_arrived(rs))
 		ret = evr_rs_wait(rs, &wait);
+}
+
+/* The number is free at once, whatever is still to be done. */
+static void close_number(struct evr_rs *rs)
+{
+	evr_rs_unwatch(rs);
+	close(rs->fd);
+	rs->fd = -1;
+}
+
+static void finish(struct evr_rs *rs)
+{
+	uint64_t deadline = in_ms(patience_ms(rs));
+
+	if (rs->state == EVR_RS_CONNECTED && patience_ms(rs) && !say_goodbye(rs)) {
+		if (rs->nonblock && !evr_rs_helper_close(rs, deadline))
+			return;
+		linger(rs, deadline);
+	}
+	rs->state = EVR_RS_CLOSED;
+	evr_rs_end(rs);
 }
 
 int rclose(int socket)
@@ -108,10 +138,10 @@ int rclose(int socket)
 	if (!rs)
 		return (int)evr_rs_result(-EBADF);
 	pthread_mutex_lock(&rs->lock);
-	if (rs->state == EVR_RS_CONNECTED && patience_ms(rs))
-		linger(rs);
-	rs->state = EVR_RS_CLOSED;
-	evr_rs_end(rs);
+	close_number(rs);
+	finish(rs);
 	evr_rs_wake(rs);
-	return (int)evr_rs_leave(rs, 0);
+	pthread_mutex_unlock(&rs->lock);
+	evr_rs_put(rs);
+	return 0;
 }

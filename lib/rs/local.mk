@@ -9,6 +9,7 @@ libevr_rs_la_SOURCES = \
 	lib/rs/connect.c \
 	lib/rs/event.c \
 	lib/rs/fcntl.c \
+	lib/rs/helper.c lib/rs/helper.h \
 	lib/rs/iomap.c \
 	lib/rs/iov.c lib/rs/iov.h \
 	lib/rs/listen.c \
@@ -17,6 +18,7 @@ libevr_rs_la_SOURCES = \
 	lib/rs/poll.c \
 	lib/rs/post.c \
 	lib/rs/progress.c \
+	lib/rs/ready.c lib/rs/ready.h \
 	lib/rs/recv.c \
 	lib/rs/select.c \
 	lib/rs/send.c \

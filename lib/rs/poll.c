@@ -1,7 +1,7 @@
 #include "config.h"
 
 /* poll(2) of rsockets and of other descriptors at once. */
-#include "rs/rs.h"
+#include "rs/helper.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -55,7 +55,7 @@ static int all_events(const struct evr_rs *rs)
 	}
 }
 
-short evr_rs_poll_events(struct evr_rs *rs, short wanted)
+short evr_rs_poll_events(const struct evr_rs *rs, short wanted)
 {
 	return (short)(all_events(rs) & (wanted | POLLERR | POLLHUP | POLLNVAL));
 }
@@ -116,13 +116,25 @@ static int open_watches(struct watches *all)
 	return ret;
 }
 
+static void close_watch(struct evr_rs *rs, uint64_t now)
+{
+	pthread_mutex_lock(&rs->lock);
+	if (rs->by_rpoll && rs->state != EVR_RS_CLOSED) {
+		evr_rs_settle(rs);
+		evr_rs_leave_rpoll(rs, now);
+	}
+	pthread_mutex_unlock(&rs->lock);
+	evr_rs_put(rs);
+}
+
 static void close_watches(struct watches *all)
 {
+	uint64_t now = evr_clock_now_us();
 	nfds_t i;
 
 	for (i = 0; all->watch && i < all->num; i++)
 		if (all->watch[i].rs)
-			evr_rs_put(all->watch[i].rs);
+			close_watch(all->watch[i].rs, now);
 	if (all->watch != all->few) {
 		free(all->watch);
 		free(all->kernel);
@@ -137,6 +149,7 @@ static short look_at(struct watch *watch, short wanted, bool deep)
 	short events;
 
 	pthread_mutex_lock(&rs->lock);
+	evr_rs_enter_rpoll(rs);
 	events = evr_rs_poll_events(rs, wanted);
 	if ((events & wanted) != wanted && (deep || rs->state == EVR_RS_CONNECTED) &&
 		evr_rs_progress(rs))

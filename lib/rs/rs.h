@@ -85,6 +85,16 @@ struct evr_rs {
 	struct evr_rs_listener listener;
 	struct evr_rs_request request;
 	TAILQ_HEAD(, evr_rs_mapping) mappings;
+	/* What the number shows, and who looks after it: helper.h. */
+	struct {
+		bool readable, full, rdhup, hangup;
+	} shown;
+	bool watched, cq_watched;
+	bool by_rpoll, late;
+	uint64_t rpolled_us;
+	atomic_bool closing;  /* the helper sees to what is left to do, */
+	uint64_t deadline_us; /* until then */
+	TAILQ_ENTRY(evr_rs) helper_link;
 	TAILQ_ENTRY(evr_rs) link; /* of a listener's lists */
 	TAILQ_HEAD(, evr_rs_sleeper) sleepers;
 };
@@ -178,6 +188,8 @@ void evr_rs_sleep_off(struct evr_rs *rs, struct evr_rs_sleeper *sleeper);
 enum { EVR_RS_SLEEP_FDS = 2 };
 /* What to poll for it; returns how many. */
 int evr_rs_sleep_fds(const struct evr_rs *rs, struct pollfd fds[EVR_RS_SLEEP_FDS]);
+/* An event of the completion channel. */
+void evr_rs_take_cq_event(struct evr_rs *rs);
 /* What was seen there. */
 void evr_rs_slept(struct evr_rs *rs, const struct pollfd *fds, int num);
 void evr_rs_drain_sleeper(int fd);
@@ -188,6 +200,10 @@ void evr_rs_wake(struct evr_rs *rs);
 void evr_rs_unmap_all(struct evr_rs *rs);
 
 /* poll: what poll(2) would say. */
-short evr_rs_poll_events(struct evr_rs *rs, short wanted);
+short evr_rs_poll_events(const struct evr_rs *rs, short wanted);
+enum { EVR_RS_RDHUP = 0x2000 }; /* POLLRDHUP */
+
+/* close: all that was sent has arrived, or will not. */
+bool evr_rs_has_arrived(const struct evr_rs *rs);
 
 #endif

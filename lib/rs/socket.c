@@ -1,5 +1,5 @@
 /* An rsocket from its making to its end. */
-#include "rs/rs.h"
+#include "rs/helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -90,6 +90,7 @@ close_channel:
 
 void evr_rs_end(struct evr_rs *rs)
 {
+	evr_rs_unwatch(rs);
 	evr_rs_listener_end(rs);
 	evr_rs_unmap_all(rs);
 	evr_rs_transport_stop(&rs->transport);

@@ -138,12 +138,14 @@ int evr_rs_sleep_fds(const struct evr_rs *rs, struct pollfd fds[EVR_RS_SLEEP_FDS
 	return num;
 }
 
-static void take_cq_event(struct evr_rs *rs)
+void evr_rs_take_cq_event(struct evr_rs *rs)
 {
 	struct evr_rs_transport *transport = &rs->transport;
 	struct ibv_cq *cq;
 	void *context;
 
+	if (!transport->channel)
+		return;
 	if (ibv_get_cq_event(transport->channel, &cq, &context)) {
 		if (errno != EAGAIN && errno != EINTR)
 			evr_stream_fail(&rs->stream, -EIO);
@@ -166,7 +168,7 @@ void evr_rs_slept(struct evr_rs *rs, const struct pollfd *fds, int num)
 		if (rs->channel && fds[i].fd == rs->channel->fd)
 			evr_rs_read_events(rs);
 		else if (rs->transport.channel && fds[i].fd == rs->transport.channel->fd)
-			take_cq_event(rs);
+			evr_rs_take_cq_event(rs);
 	}
 	if (rs->state == EVR_RS_CONNECTED)
 		evr_rs_poll_cq(rs);

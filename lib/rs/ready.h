@@ -1,0 +1,19 @@
+/*
+ * What the number of an rsocket shows to poll(2) and the like. It is one end of a local pair: a
+ * byte from the other end makes it readable, a full buffer not writable, and the other end's
+ * shutdown and close are what they are to it. It is changed only where it is not yet what it should
+ * be.
+ */
+#ifndef EVR_RS_READY_H
+#define EVR_RS_READY_H
+
+#include "rs/rs.h"
+
+/* As it is now. */
+void evr_rs_show(struct evr_rs *rs);
+/* It can be read and written, or has ended: nobody waits for more. */
+bool evr_rs_shows_all(const struct evr_rs *rs);
+/* The error was told by other means. */
+void evr_rs_clear_error(struct evr_rs *rs);
+
+#endif

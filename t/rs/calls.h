@@ -1,0 +1,27 @@
+/* The calls of sockets, of TCP and of rsockets, under one name each: one suite runs on both. */
+#ifndef RS_CALLS_H
+#define RS_CALLS_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+struct rs_calls {
+	const char *name;
+	bool is_rs;
+	int (*socket)(int domain, int type, int protocol);
+	int (*bind)(int fd, const struct sockaddr *addr, socklen_t len);
+	int (*listen)(int fd, int backlog);
+	int (*accept)(int fd, struct sockaddr *addr, socklen_t *len);
+	int (*connect)(int fd, const struct sockaddr *addr, socklen_t len);
+	int (*shutdown)(int fd, int how);
+	int (*close)(int fd);
+	ssize_t (*recv)(int fd, void *buf, size_t len, int flags);
+	ssize_t (*send)(int fd, const void *buf, size_t len, int flags);
+	int (*getsockopt)(int fd, int level, int name, void *value, socklen_t *len);
+	int (*getsockname)(int fd, struct sockaddr *addr, socklen_t *len);
+	int (*fcntl)(int fd, int cmd, ...);
+};
+
+extern const struct rs_calls rs_calls_tcp, rs_calls_rs;
+
+#endif

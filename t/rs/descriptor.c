@@ -1,0 +1,413 @@
+#include "config.h"
+
+#include "rs/descriptor.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PATIENCE_MS = 5000, QUIET_MS = 30, BIG = 100000, ROUNDS = 200 };
+enum { ALL = POLLIN | POLLOUT | POLLRDHUP };
+
+struct descriptor_place descriptor_place;
+
+struct pair {
+	int listener, client, server;
+};
+
+static const struct rs_calls *call(void)
+{
+	return descriptor_place.calls;
+}
+
+/* --- steps ----------------------------------------------------------------------------------- */
+
+static struct sockaddr_in place(uint16_t port)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(port) };
+
+	inet_pton(AF_INET, descriptor_place.ip, &addr.sin_addr);
+	return addr;
+}
+
+/* On a port that is free. */
+static int listen_on(uint16_t *port, int backlog)
+{
+	struct sockaddr_in addr = place(0);
+	socklen_t len = sizeof(addr);
+	int fd = call()->socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(call()->bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	ck_assert_int_eq(call()->listen(fd, backlog), 0);
+	ck_assert_int_eq(call()->getsockname(fd, (struct sockaddr *)&addr, &len), 0);
+	*port = ntohs(addr.sin_port);
+	return fd;
+}
+
+static int connect_to(uint16_t port)
+{
+	struct sockaddr_in addr = place(port);
+	int fd = call()->socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(call()->connect(fd, (struct sockaddr *)&addr, sizeof(addr)), -1);
+	ck_assert_int_eq(errno, EINPROGRESS);
+	return fd;
+}
+
+static int events_of(int fd)
+{
+	struct pollfd pfd = { .fd = fd, .events = ALL };
+
+	ck_assert_int_ge(poll(&pfd, 1, 0), 0);
+	return pfd.revents;
+}
+
+static void pause_ms(int ms)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000L }, NULL);
+}
+
+/* It comes to show this, and stays so. */
+static void expect_events(int fd, int wanted)
+{
+	int waited;
+
+	for (waited = 0; events_of(fd) != wanted && waited < PATIENCE_MS; waited++)
+		pause_ms(1);
+	ck_assert_int_eq(events_of(fd), wanted);
+	pause_ms(QUIET_MS);
+	ck_assert_int_eq(events_of(fd), wanted);
+}
+
+static void wait_for(int fd, short events)
+{
+	struct pollfd pfd = { .fd = fd, .events = events };
+
+	ck_assert_int_eq(poll(&pfd, 1, PATIENCE_MS), 1);
+	ck_assert_int_ne(pfd.revents & events, 0);
+}
+
+static int accept_from(int listener)
+{
+	int fd;
+
+	wait_for(listener, POLLIN);
+	fd = call()->accept(listener, NULL, NULL);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(call()->fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK), 0);
+	return fd;
+}
+
+static struct pair make_pair(void)
+{
+	uint16_t port;
+	struct pair pair = { .listener = listen_on(&port, 4) };
+
+	pair.client = connect_to(port);
+	pair.server = accept_from(pair.listener);
+	wait_for(pair.client, POLLOUT);
+	return pair;
+}
+
+static void end_pair(struct pair *pair)
+{
+	ck_assert_int_eq(call()->close(pair->client), 0);
+	if (pair->server >= 0)
+		ck_assert_int_eq(call()->close(pair->server), 0);
+	ck_assert_int_eq(call()->close(pair->listener), 0);
+}
+
+static void send_bytes(int fd, size_t len)
+{
+	static const char bytes[64];
+
+	ck_assert_int_eq(call()->send(fd, bytes, len, 0), (int)len);
+}
+
+static void receive_bytes(int fd, size_t len)
+{
+	char bytes[64];
+
+	ck_assert_int_eq(call()->recv(fd, bytes, len, 0), (int)len);
+}
+
+/* Nothing is there to be read. */
+static void expect_nothing(int fd)
+{
+	char byte;
+
+	ck_assert_int_eq(call()->recv(fd, &byte, 1, 0), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+}
+
+/* --- states ---------------------------------------------------------------------------------- */
+
+START_TEST(a_listener_is_readable_while_a_connection_waits)
+{
+	uint16_t port;
+	int listener = listen_on(&port, 4), client, server;
+
+	expect_events(listener, 0);
+	ck_assert_int_eq(call()->accept(listener, NULL, NULL), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	client = connect_to(port);
+	expect_events(listener, POLLIN);
+	server = accept_from(listener);
+	expect_events(listener, 0);
+	expect_events(client, POLLOUT);
+	expect_events(server, POLLOUT);
+	end_pair(&(struct pair){ listener, client, server });
+}
+END_TEST
+
+START_TEST(a_refused_one_has_an_error_until_it_is_told)
+{
+	int fd = connect_to(1), error = 0;
+	socklen_t len = sizeof(error);
+
+	expect_events(fd, POLLIN | POLLOUT | POLLERR | POLLHUP | POLLRDHUP);
+	ck_assert_int_eq(call()->getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len), 0);
+	ck_assert_int_eq(error, ECONNREFUSED);
+	expect_events(fd, POLLIN | POLLOUT | POLLHUP | POLLRDHUP);
+	ck_assert_int_eq(call()->close(fd), 0);
+}
+END_TEST
+
+START_TEST(it_is_readable_as_long_as_bytes_are_there)
+{
+	struct pair pair = make_pair();
+
+	expect_events(pair.server, POLLOUT);
+	send_bytes(pair.client, 10);
+	expect_events(pair.server, POLLIN | POLLOUT);
+	receive_bytes(pair.server, 4);
+	expect_events(pair.server, POLLIN | POLLOUT);
+	receive_bytes(pair.server, 6);
+	expect_events(pair.server, POLLOUT);
+	expect_nothing(pair.server);
+	expect_events(pair.server, POLLOUT);
+	end_pair(&pair);
+}
+END_TEST
+
+static size_t fill_up(int fd)
+{
+	static const char bytes[BIG];
+	size_t sent = 0;
+	ssize_t ret;
+	int tries;
+
+	/* A kernel may take some more a moment later. */
+	for (tries = 0; tries < 10; tries++) {
+		while ((ret = call()->send(fd, bytes, sizeof(bytes), 0)) > 0)
+			sent += (size_t)ret;
+		ck_assert_int_eq(errno, EAGAIN);
+		pause_ms(2);
+	}
+	return sent;
+}
+
+static void empty(int fd, size_t len)
+{
+	static char bytes[BIG];
+	ssize_t ret;
+
+	while (len) {
+		wait_for(fd, POLLIN);
+		ret = call()->recv(fd, bytes, sizeof(bytes), 0);
+		ck_assert_int_gt(ret, 0);
+		len -= (size_t)ret;
+	}
+}
+
+START_TEST(a_full_one_is_not_writable_until_it_is_read)
+{
+	struct pair pair = make_pair();
+	size_t sent = fill_up(pair.client);
+
+	expect_events(pair.client, 0);
+	empty(pair.server, sent);
+	expect_events(pair.client, POLLOUT);
+	send_bytes(pair.server, 1);
+	expect_events(pair.client, POLLIN | POLLOUT);
+	end_pair(&pair);
+}
+END_TEST
+
+START_TEST(the_end_of_the_peers_bytes_is_rdhup_and_readable)
+{
+	struct pair pair = make_pair();
+	char byte;
+
+	send_bytes(pair.client, 1);
+	ck_assert_int_eq(call()->shutdown(pair.client, SHUT_WR), 0);
+	expect_events(pair.server, POLLIN | POLLOUT | POLLRDHUP);
+	receive_bytes(pair.server, 1);
+	ck_assert_int_eq(call()->recv(pair.server, &byte, 1, 0), 0);
+	expect_events(pair.server, POLLIN | POLLOUT | POLLRDHUP);
+	send_bytes(pair.server, 3);
+	expect_events(pair.client, POLLIN | POLLOUT);
+	end_pair(&pair);
+}
+END_TEST
+
+START_TEST(both_ends_shut_down_are_a_hangup)
+{
+	struct pair pair = make_pair();
+
+	ck_assert_int_eq(call()->shutdown(pair.client, SHUT_WR), 0);
+	ck_assert_int_eq(call()->shutdown(pair.server, SHUT_WR), 0);
+	expect_events(pair.server, POLLIN | POLLOUT | POLLRDHUP | POLLHUP);
+	expect_events(pair.client, POLLIN | POLLOUT | POLLRDHUP | POLLHUP);
+	end_pair(&pair);
+}
+END_TEST
+
+/* Listed as a difference: an rsocket says that it closes, where TCP only says that it sends no
+ * more. */
+START_TEST(a_peer_that_closes_is_the_end)
+{
+	struct pair pair = make_pair();
+	char byte;
+
+	ck_assert_int_eq(call()->close(pair.server), 0);
+	pair.server = -1;
+	expect_events(pair.client, POLLIN | POLLOUT | POLLRDHUP | (call()->is_rs ? POLLHUP : 0));
+	ck_assert_int_eq(call()->recv(pair.client, &byte, 1, 0), 0);
+	end_pair(&pair);
+}
+END_TEST
+
+/* --- epoll ----------------------------------------------------------------------------------- */
+
+static int watch(int epoll_fd, int op, int fd, uint32_t events)
+{
+	struct epoll_event event = { .events = events, .data.fd = fd };
+
+	return epoll_ctl(epoll_fd, op, fd, &event);
+}
+
+/* How many events there are within the time. */
+static int events_within(int epoll_fd, int timeout_ms)
+{
+	struct epoll_event event;
+
+	return epoll_wait(epoll_fd, &event, 1, timeout_ms);
+}
+
+START_TEST(an_edge_is_told_once)
+{
+	struct pair pair = make_pair();
+	int epoll_fd = epoll_create1(0), i;
+
+	ck_assert_int_eq(watch(epoll_fd, EPOLL_CTL_ADD, pair.server, EPOLLIN | EPOLLET), 0);
+	for (i = 0; i < 3; i++) {
+		ck_assert_int_eq(events_within(epoll_fd, QUIET_MS), 0);
+		send_bytes(pair.client, 5);
+		ck_assert_int_eq(events_within(epoll_fd, PATIENCE_MS), 1);
+		ck_assert_int_eq(events_within(epoll_fd, QUIET_MS), 0);
+		receive_bytes(pair.server, 5);
+		expect_nothing(pair.server);
+	}
+	close(epoll_fd);
+	end_pair(&pair);
+}
+END_TEST
+
+START_TEST(oneshot_is_told_once_until_it_is_asked_for_again)
+{
+	struct pair pair = make_pair();
+	int epoll_fd = epoll_create1(0);
+
+	ck_assert_int_eq(watch(epoll_fd, EPOLL_CTL_ADD, pair.server, EPOLLIN | EPOLLONESHOT), 0);
+	send_bytes(pair.client, 5);
+	ck_assert_int_eq(events_within(epoll_fd, PATIENCE_MS), 1);
+	send_bytes(pair.client, 5);
+	ck_assert_int_eq(events_within(epoll_fd, QUIET_MS), 0);
+	ck_assert_int_eq(watch(epoll_fd, EPOLL_CTL_MOD, pair.server, EPOLLIN | EPOLLONESHOT), 0);
+	ck_assert_int_eq(events_within(epoll_fd, PATIENCE_MS), 1);
+	close(epoll_fd);
+	end_pair(&pair);
+}
+END_TEST
+
+START_TEST(a_level_is_told_as_long_as_it_lasts)
+{
+	struct pair pair = make_pair();
+	int epoll_fd = epoll_create1(0), i;
+
+	ck_assert_int_eq(watch(epoll_fd, EPOLL_CTL_ADD, pair.server, EPOLLIN), 0);
+	for (i = 0; i < ROUNDS; i++) {
+		send_bytes(pair.client, 2);
+		ck_assert_int_eq(events_within(epoll_fd, PATIENCE_MS), 1);
+		receive_bytes(pair.server, 1);
+		ck_assert_int_eq(events_within(epoll_fd, PATIENCE_MS), 1);
+		receive_bytes(pair.server, 1);
+		ck_assert_int_eq(events_within(epoll_fd, 0), 0);
+	}
+	close(epoll_fd);
+	end_pair(&pair);
+}
+END_TEST
+
+START_TEST(many_in_one_epoll_are_each_told)
+{
+	int many = descriptor_place.many, epoll_fd = epoll_create1(0), i, told = 0;
+	struct pair *pairs = calloc((size_t)many, sizeof(*pairs));
+	uint16_t port;
+	int listener = listen_on(&port, many);
+	struct epoll_event event;
+
+	for (i = 0; i < many; i++)
+		pairs[i].client = connect_to(port);
+	for (i = 0; i < many; i++) {
+		pairs[i].server = accept_from(listener);
+		watch(epoll_fd, EPOLL_CTL_ADD, pairs[i].server, EPOLLIN);
+	}
+	for (i = 0; i < many; i++) {
+		wait_for(pairs[i].client, POLLOUT);
+		send_bytes(pairs[i].client, 1);
+	}
+	while (told < many && epoll_wait(epoll_fd, &event, 1, PATIENCE_MS) == 1) {
+		receive_bytes(event.data.fd, 1);
+		told++;
+	}
+	ck_assert_int_eq(told, many);
+	ck_assert_int_eq(epoll_wait(epoll_fd, &event, 1, QUIET_MS), 0);
+	for (i = 0; i < many; i++) {
+		call()->close(pairs[i].client);
+		call()->close(pairs[i].server);
+	}
+	call()->close(listener);
+	close(epoll_fd);
+	free(pairs);
+}
+END_TEST
+
+TCase *descriptor_case(void)
+{
+	TCase *cases = tcase_create(descriptor_place.calls->name);
+
+	tcase_set_timeout(cases, 60);
+	tcase_add_test(cases, a_listener_is_readable_while_a_connection_waits);
+	tcase_add_test(cases, a_refused_one_has_an_error_until_it_is_told);
+	tcase_add_test(cases, it_is_readable_as_long_as_bytes_are_there);
+	tcase_add_test(cases, a_full_one_is_not_writable_until_it_is_read);
+	tcase_add_test(cases, the_end_of_the_peers_bytes_is_rdhup_and_readable);
+	tcase_add_test(cases, both_ends_shut_down_are_a_hangup);
+	tcase_add_test(cases, a_peer_that_closes_is_the_end);
+	tcase_add_test(cases, an_edge_is_told_once);
+	tcase_add_test(cases, oneshot_is_told_once_until_it_is_asked_for_again);
+	tcase_add_test(cases, a_level_is_told_as_long_as_it_lasts);
+	tcase_add_test(cases, many_in_one_epoll_are_each_told);
+	return cases;
+}

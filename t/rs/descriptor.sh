@@ -1,0 +1,25 @@
+#!/bin/sh
+# descriptor.sh rxe|siw: what the number of an rsocket shows, beside what one of TCP does.
+. "$top_srcdir/t/guest/lib.sh"
+
+case $1 in rxe) many=250 ;; *) many=12 ;; esac
+
+# suite WHICH ADDRESS: each of its tests by name.
+suite() {
+	CK_TAP_LOG_FILE_NAME=$tmp/tap CK_VERBOSITY=silent "$top_builddir/t/rs/device" "$1" "$2" $many
+	while read -r line; do
+		case $line in
+		ok*) ok "$1: ${line##*:$1:}" ;;
+		not*) not_ok "$1: ${line#*:$1:}" ;;
+		esac
+	done <"$tmp/tap"
+}
+
+# An rsocket takes four descriptors.
+prlimit --pid $$ --nofile=8192 2>/dev/null || :
+tmp=$(mktemp -d)
+cell "$1 comes up" dev_up "$1"
+suite tcp "$EVR_IP4"
+suite rs "$EVR_IP4"
+cell "$1 goes away" dev_down
+done_testing
