@@ -100,6 +100,7 @@ static int established(struct evr_rs *rs, const struct evr_rs_event *event)
 	if (ret)
 		return ret;
 	rs->state = EVR_RS_CONNECTED;
+	evr_rs_transport_connected(&rs->transport);
 	evr_rs_poll_cq(rs);
 	evr_rs_pump(rs);
 	return 0;

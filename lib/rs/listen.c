@@ -131,6 +131,7 @@ static void set_accepted(struct evr_rs *listener, struct evr_rs *child)
 	TAILQ_REMOVE(&listener->listener.accepting, child, link);
 	child->state = EVR_RS_CONNECTED;
 	TAILQ_INSERT_TAIL(&listener->listener.accepted, child, link);
+	evr_rs_transport_connected(&child->transport);
 	evr_rs_poll_cq(child);
 	evr_rs_pump(child);
 }

@@ -298,6 +298,14 @@ int evr_rs_transport_map(struct evr_rs_transport *transport, struct evr_stream *
 	return 0;
 }
 
+void evr_rs_transport_connected(struct evr_rs_transport *transport)
+{
+	struct ibv_qp_attr attr = { .min_rnr_timer = RNR_TIMER };
+
+	if (transport->id && !transport->iwarp)
+		ibv_modify_qp(transport->id->qp, &attr, IBV_QP_MIN_RNR_TIMER);
+}
+
 static void dereg(struct ibv_mr **mr)
 {
 	if (*mr)

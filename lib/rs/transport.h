@@ -39,6 +39,11 @@ struct evr_rs_transport {
  */
 int evr_rs_transport_init(struct evr_rs_transport *transport, struct rdma_cm_id *id,
 	const struct evr_rs_options *options, struct evr_stream *stream);
+/*
+ * What a peer waits that meets an empty receive queue: the CM leaves it at the longest there is. A
+ * device that does not take it now goes on with that.
+ */
+void evr_rs_transport_connected(struct evr_rs_transport *transport);
 /* Places for mappings that the peer can be told of. */
 int evr_rs_transport_map(struct evr_rs_transport *transport, struct evr_stream *stream);
 /* What the device must let go of; what was received stays. */

@@ -5,7 +5,7 @@ cd "$top_srcdir" || exit 99
 
 own_pages=$(ls man/*.[137])
 ev_headers=$(ls include/evrdma/*.h)
-# rsockets have no pages here.
+# rsockets have one page for all their calls.
 cm_headers="include/rdma/rdma_cma.h include/rdma/rdma_verbs.h"
 ev_pages=$(ls man/evrdma_*.3)
 cm_pages=$(ls man/rdma_*.3)
