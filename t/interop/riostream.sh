@@ -1,7 +1,6 @@
 #!/bin/sh
 # riostream.sh rxe|siw: the stock riostream, which writes into mappings, and rcopy on our librdmacm and
 # on the distribution's, client and server, in every pair.
-# time: virtual
 . "$top_srcdir/t/interop/ends.sh"
 
 kind=$1

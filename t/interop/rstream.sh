@@ -1,7 +1,7 @@
 #!/bin/sh
 # rstream.sh rxe|siw: the stock rstream on our librdmacm and on the distribution's, client and server,
-# in every pair. It verifies what it receives. Its -T a fails on the distribution's library, too.
-# time: virtual
+# in every pair. It verifies what it receives. It polls without sleeping, so that time has to pass.
+# Its -T a fails on the distribution's library, too.
 . "$top_srcdir/t/interop/ends.sh"
 
 kind=$1
