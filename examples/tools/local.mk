@@ -29,7 +29,39 @@ examples_tools_mckey_SOURCES = \
 	examples/tools/mckey_options.c
 examples_tools_mckey_LDADD = $(EVR_TOOL_LIBS)
 
-EXTRA_DIST += $(EVR_TOOL_PAGES)
+# The tools on rsockets, where the librdmacm has them.
+if RSOCKETS
+EVR_TOOLS += examples/tools/rcopy examples/tools/rstream examples/tools/riostream
+EVR_TOOL_PAGES += man/rcopy.1 man/riostream.1 man/rstream.1
+
+noinst_LTLIBRARIES += libevr_rtools.la
+libevr_rtools_la_SOURCES = \
+	examples/tools/counting.c examples/tools/counting.h \
+	examples/tools/drive.c examples/tools/drive.h \
+	examples/tools/hello.c examples/tools/hello.h \
+	examples/tools/lookup.c examples/tools/lookup.h \
+	examples/tools/series.c examples/tools/series.h \
+	examples/tools/sock.c examples/tools/sock.h \
+	examples/tools/stream.c examples/tools/stream.h \
+	examples/tools/stream_run.c \
+	examples/tools/stream_options.c examples/tools/stream_options.h \
+	examples/tools/watch.c examples/tools/watch.h
+EVR_RTOOL_LIBS = libevr_rtools.la $(EVR_TOOL_LIBS)
+
+examples_tools_rstream_SOURCES = examples/tools/rstream.c
+examples_tools_rstream_LDADD = $(EVR_RTOOL_LIBS)
+examples_tools_rcopy_SOURCES = \
+	examples/tools/rcopy.c examples/tools/rcopy.h \
+	examples/tools/rcopy_client.c \
+	examples/tools/rcopy_file.c \
+	examples/tools/rcopy_server.c \
+	examples/tools/rcopy_wire.c
+examples_tools_rcopy_LDADD = $(EVR_RTOOL_LIBS)
+examples_tools_riostream_SOURCES = examples/tools/riostream.c
+examples_tools_riostream_LDADD = $(EVR_RTOOL_LIBS)
+endif
+
+EXTRA_DIST += man/mckey.1 man/rcopy.1 man/riostream.1 man/rstream.1 man/ucmatose.1
 
 # The libraries are there by now, for libtool to link the programs with again.
 install-exec-hook: install-tools

@@ -1,0 +1,124 @@
+#!/bin/sh
+# rtools_rcopy.sh rxe|siw [CLIENT SERVER]...: the matrix of rcopy pairs on one device.
+# time: virtual
+. "$top_srcdir/t/interop/rtools.sh"
+
+kind=$1
+shift
+# The control first. Other librdmacms than the stock one come in as other ends: ours@ours.
+[ $# -gt 0 ] || set -- stock@stock stock@stock ours@stock ours@stock \
+	ours@stock stock@stock stock@stock ours@stock
+
+serve() {
+	port=$((port + 1))
+	mkdir -p "$tmp/folder"
+	(cd "$tmp/folder" && end_run "$1" 0 rcopy -p $port) >"$tmp/server" 2>&1 &
+	pid=$!
+	wait_until 60 is_listening $port
+}
+
+stop() {
+	kill $pid
+	{ wait $pid; } 2>/dev/null
+	rm -rf "$tmp/folder"
+}
+
+# copy CLIENT SOURCE DESTINATION [ADDRESS]: leaves what was printed in $tmp/client.
+copy() { (end_run "$1" 90 rcopy "$2" "${4:-$EVR_IP4}:$3" -p $port) >"$tmp/client" 2>&1; }
+
+# What was sent arrived, with its mode, and nothing but it.
+arrives() {
+	copy "$1" "$2" "$3" && cmp "$2" "$tmp/folder/$3" &&
+		[ "$(stat -c %a "$2")" = "$(stat -c %a "$tmp/folder/$3")" ] &&
+		[ "$(ls -A "$tmp/folder")" = "$(basename "$3")" ] &&
+		grep -q '^opening...transferring...closing...done$' "$tmp/client" &&
+		grep -Eq '^[0-9]+ bytes in [0-9.]+ seconds = [0-9.]+ Gb/sec$' "$tmp/client" && return
+	cat "$tmp/client" "$tmp/server"
+	return 1
+}
+
+# fails CLIENT SOURCE DESTINATION: and leaves nothing behind.
+fails() {
+	copy "$1" "$2" "$3" && return 1
+	cat "$tmp/client"
+	! grep -q 'bytes in' "$tmp/client"
+}
+
+matrix() {
+	serve "$2"
+	for size in 1 100 65536 1000000 6291456 40000000; do
+		head -c $size /dev/urandom >"$tmp/source"
+		chmod 640 "$tmp/source"
+		cell "$kind: $1 client, $2 server, rcopy of $size bytes" arrives "$1" "$tmp/source" copied
+	done
+	head -c 5000 /dev/urandom >"$tmp/source"
+	cell "$kind: $1 client, $2 server, rcopy over an older file" arrives "$1" "$tmp/source" copied
+	cell "$kind: $1 client, $2 server, rcopy into a folder that is not there" \
+		fails "$1" "$tmp/source" nosuch/copied
+	cell "$kind: $1 client, $2 server, rcopy of no file" fails "$1" "$tmp/nosuch" copied
+	cell "$kind: $1 client, $2 server, rcopy once more" arrives "$1" "$tmp/source" copied
+	stop
+}
+
+# --- what is ours alone ------------------------------------------------------------
+
+ends_well() {
+	copy ours@stock "$tmp/source" "$1" "${2:-$EVR_IP4}" && cmp "$tmp/source" "$tmp/folder/$1"
+}
+
+refused() {
+	fails "$1" "$tmp/source" "$2" && grep -q "$3" "$tmp/client" &&
+		[ -z "$(find "$tmp/folder" -newer "$tmp/mark" -type f)" ] && [ ! -e "$tmp/outside/x" ]
+}
+
+outside() {
+	mkdir -p "$tmp/outside" "$tmp/folder/in"
+	ln -s "$tmp/outside" "$tmp/folder/link"
+	: >"$tmp/mark"
+	# The stock client does not say what the answer was.
+	case $1 in stock*) why=opening folder=opening ;; *) why='Permission denied' folder=directory ;; esac
+	for path in ../x in/../../x "$tmp/outside/x" link/x /x in/../x; do
+		cell "$kind: our server refuses $path from $1" refused "$1" "$path" "$why"
+	done
+	cell "$kind: our server refuses a folder as a file from $1" refused "$1" in "$folder"
+}
+
+# A client that is killed in the middle: nothing of its file is left, and the next one is served.
+broken() {
+	head -c 200000000 /dev/zero >"$tmp/large"
+	(end_run "$1" 0 rcopy "$tmp/large" "$EVR_IP4:half" -p $port) >"$tmp/client" 2>&1 &
+	client=$!
+	wait_until 60 coming && kill -9 $client
+	{ wait $client; } 2>/dev/null
+	rm -f "$tmp/large"
+	wait_until 90 nothing_left && ends_well after
+}
+coming() { [ -n "$(find "$tmp/folder" -name '.rcopy-*' -size +0)" ]; }
+nothing_left() { [ -z "$(find "$tmp/folder" -name '.rcopy-*')" ] && [ ! -e "$tmp/folder/half" ]; }
+
+own() {
+	serve ours@stock
+	head -c 5000 /dev/urandom >"$tmp/source"
+	outside ours@stock
+	outside stock@stock
+	cell "$kind: our server takes a path in a folder of its own" ends_well in/copied
+	cell "$kind: our server takes an absolute path of its folder" \
+		copy ours@stock "$tmp/source" "$tmp/folder/absolute"
+	: >"$tmp/source"
+	cell "$kind: our tools copy an empty file" ends_well empty
+	head -c 5000 /dev/urandom >"$tmp/source"
+	cell "$kind: our server keeps nothing of a client that is killed" broken ours@stock
+	cell "$kind: our server keeps nothing of a stock client that is killed" broken stock@stock
+	stop
+	cell "$kind: our client says that no server is there" refused ours@stock x 'is running there'
+}
+
+cell "$kind comes up" dev_up "$kind"
+while [ $# -gt 0 ]; do
+	matrix "$1" "$2"
+	shift 2
+done
+own
+cell "$kind goes away" dev_down
+rm -rf "$tmp"
+done_testing
