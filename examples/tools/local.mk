@@ -31,8 +31,9 @@ examples_tools_mckey_LDADD = $(EVR_TOOL_LIBS)
 
 # The tools on rsockets, where the librdmacm has them.
 if RSOCKETS
-EVR_TOOLS += examples/tools/rcopy examples/tools/rstream examples/tools/riostream
-EVR_TOOL_PAGES += man/rcopy.1 man/riostream.1 man/rstream.1
+EVR_TOOLS += examples/tools/rcopy examples/tools/riostream examples/tools/rstream \
+	examples/tools/udpong
+EVR_TOOL_PAGES += man/rcopy.1 man/riostream.1 man/rstream.1 man/udpong.1
 
 noinst_LTLIBRARIES += libevr_rtools.la
 libevr_rtools_la_SOURCES = \
@@ -50,6 +51,11 @@ EVR_RTOOL_LIBS = libevr_rtools.la $(EVR_TOOL_LIBS)
 
 examples_tools_rstream_SOURCES = examples/tools/rstream.c
 examples_tools_rstream_LDADD = $(EVR_RTOOL_LIBS)
+examples_tools_udpong_SOURCES = \
+	examples/tools/udpong.c examples/tools/udpong.h \
+	examples/tools/udpong_client.c \
+	examples/tools/udpong_server.c
+examples_tools_udpong_LDADD = $(EVR_RTOOL_LIBS)
 examples_tools_rcopy_SOURCES = \
 	examples/tools/rcopy.c examples/tools/rcopy.h \
 	examples/tools/rcopy_client.c \
@@ -61,7 +67,8 @@ examples_tools_riostream_SOURCES = examples/tools/riostream.c
 examples_tools_riostream_LDADD = $(EVR_RTOOL_LIBS)
 endif
 
-EXTRA_DIST += man/mckey.1 man/rcopy.1 man/riostream.1 man/rstream.1 man/ucmatose.1
+EXTRA_DIST += man/mckey.1 man/rcopy.1 man/riostream.1 man/rstream.1 man/ucmatose.1 \
+	man/udpong.1
 
 # The libraries are there by now, for libtool to link the programs with again.
 install-exec-hook: install-tools

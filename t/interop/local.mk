@@ -76,9 +76,10 @@ EXTRA_DIST += t/interop/privileges.sh t/interop/second.c t/interop/second.sh t/i
 
 # Every pair of {our, the stock} tools for rsockets.
 if RSOCKETS
+TESTS += t/interop/rtools_tcp.sh
 GUEST_TESTS += t/interop/rtools_rstream.sh:rxe t/interop/rtools_rstream.sh:siw \
 	t/interop/rtools_riostream.sh:rxe t/interop/rtools_riostream.sh:siw \
 	t/interop/rtools_rcopy.sh:rxe t/interop/rtools_rcopy.sh:siw
 endif
 EXTRA_DIST += t/interop/rtools.sh t/interop/rtools_rcopy.sh \
-	t/interop/rtools_riostream.sh t/interop/rtools_rstream.sh
+	t/interop/rtools_riostream.sh t/interop/rtools_rstream.sh t/interop/rtools_tcp.sh

@@ -87,6 +87,71 @@ refuses "mckey -o wants -s" "-o needs -s" mckey -m 239.0.0.1 -o
 refuses "mckey refuses a port space without datagrams" "-p 0x0106: no port space of datagrams" \
 	mckey -m 239.0.0.1 -p 0x106
 
+# --- the tools on rsockets, where the librdmacm has them ------------------------
+
+rsocket_tools=
+[ ! -x "$tools/rstream" ] || rsocket_tools="rstream riostream udpong rcopy"
+
+for tool in $rsocket_tools; do
+	run $tool -h
+	expect_status 0
+	expect_text "$out" "usage: $tool"
+	expect_lines "$err" 0
+	verdict "$tool -h shows the usage on stdout"
+
+	shows_usage "$tool shows the usage for an unknown option" "invalid option" $tool -x
+	shows_usage "$tool shows the usage for a missing argument" "requires an argument" $tool -p
+	for bad in '' abc 10x -1 +1 ' 1' 0x10; do
+		refuses "$tool refuses -p '$bad'" "-p $bad: not a number" $tool -p "$bad"
+	done
+	refuses "$tool refuses port 0" "-p 0: out of range" $tool -p 0
+	refuses "$tool refuses a port past 65535" "-p 65536: out of range" $tool -p 65536
+	refuses "$tool refuses a number past every range" "out of range" \
+		$tool -w 99999999999999999999
+done
+
+streams_cli() {
+	for tool in rstream riostream; do
+		refuses "$tool refuses no iterations" "-I 0: out of range" $tool -I 0
+		refuses "$tool refuses no transfers" "-C 0: out of range" $tool -C 0
+		refuses "$tool refuses a size of nothing" "-S 0: out of range" $tool -S 0
+		refuses "$tool refuses a size that is a word" "-S most: not a number" $tool -S most
+		refuses "$tool refuses -S all with a run" "a series of its own" $tool -S all -C 5
+		refuses "$tool refuses an unknown format" "-f mac: no such format" $tool -f mac
+		refuses "$tool refuses -T a with -T b" "exclude each other" $tool -T a -T b
+		shows_usage "$tool shows the usage for a stray argument" "stray: not an option" \
+			$tool stray
+	done
+	for bad in x '' ver asyncx e; do
+		refuses "rstream refuses -T '$bad'" "-T $bad: no such test" rstream -T "$bad"
+	done
+	for bad in s f r; do
+		refuses "riostream refuses -T $bad" "-T $bad: no such test" riostream -T $bad
+	done
+	for bad in f r v; do
+		refuses "udpong refuses -T $bad" "-T $bad: no such test" udpong -T $bad
+	done
+	refuses "rstream refuses a GID over TCP" "which has no -T r and no -f gid" \
+		rstream -T s -f gid
+	refuses "rstream refuses keepalive of nothing" "-k 0: out of range" rstream -k 0
+	refuses "rstream refuses a host that is none" "give an address" \
+		rstream -T s -f ip -s nosuch.invalid
+	refuses "udpong refuses a message without its header" "-S 15: out of range" udpong -S 15
+	refuses "udpong refuses a message that is too large" "-S 2049: out of range" udpong -S 2049
+	shows_usage "udpong shows the usage for a stray argument" "stray: not an option" \
+		udpong stray
+	shows_usage "rcopy wants a server" "a source, but no server" rcopy source
+	shows_usage "rcopy refuses a third word" "c: not an option" rcopy a b c
+	refuses "rcopy wants a destination after a colon" "no destination" rcopy a b:
+	refuses "rcopy wants a server before a colon" "no server" rcopy a :b
+	refuses "rcopy refuses -d of a client" "-d is the server's" rcopy a b -d /tmp
+	refuses "rcopy says that there is no source" "/nosuch/file: No such file" \
+		rcopy /nosuch/file 127.0.0.1
+	refuses "rcopy copies no folder" "not an ordinary file" rcopy / 127.0.0.1
+	refuses "rcopy says that there is no folder" "-d /nosuch: No such file" rcopy -d /nosuch
+}
+[ -z "$rsocket_tools" ] || streams_cli
+
 # What a machine without a device answers; one with a device has t/interop.
 no_device() {
 	if ls /sys/class/infiniband/* >/dev/null 2>&1; then
@@ -97,5 +162,8 @@ no_device() {
 }
 no_device ucmatose
 no_device mckey -m 239.0.0.1
+for tool in $rsocket_tools; do
+	[ $tool = udpong ] || no_device $tool
+done
 
 done_testing
