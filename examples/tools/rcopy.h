@@ -41,6 +41,7 @@ struct rcopy_header {
 struct rcopy_peer {
 	struct sock sock;
 	int timeout_ms; /* of silence; negative: none */
+	int hung_up;	/* a wait said so; what is left may still be received */
 };
 
 /* All of it, or -errno: -ETIMEDOUT after silence, -ECONNRESET when the other side has gone. */

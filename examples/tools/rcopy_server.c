@@ -173,6 +173,7 @@ static int serve_next(struct server *server)
 	while (ret == -EINTR || ret == -ECONNABORTED);
 	if (ret)
 		return tool_complain(RCOPY, "raccept: %s", strerror(-ret));
+	server->peer.hung_up = 0;
 	show_client(&server->peer.sock);
 	serve_client(server);
 	fflush(stdout);

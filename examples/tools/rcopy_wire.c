@@ -3,14 +3,19 @@
 #include <errno.h>
 #include <poll.h>
 
+/*
+ * A connection that broke is ready for ever, and the stock library's calls may say even so that
+ * they would wait.
+ */
 static int wait_for(struct rcopy_peer *peer, short events)
 {
-	int ret = sock_poll(&peer->sock, events, peer->timeout_ms);
+	int ret = peer->hung_up ? -ECONNRESET : sock_poll(&peer->sock, events, peer->timeout_ms);
 
 	if (ret == -EINTR)
 		return 0;
 	if (ret < 0)
 		return ret;
+	peer->hung_up = (ret & (POLLERR | POLLHUP | POLLNVAL)) != 0;
 	return ret ? 0 : -ETIMEDOUT;
 }
 
