@@ -1,7 +1,9 @@
 # The tools. They have the names of the distribution's in the build tree, and are installed as
 # ev-NAME, so that they shadow none of those.
-EVR_TOOLS = examples/tools/ucmatose examples/tools/mckey
-EVR_TOOL_PAGES = man/ucmatose.1 man/mckey.1
+EVR_TOOLS = examples/tools/ucmatose examples/tools/mckey \
+	examples/tools/rcopy examples/tools/riostream examples/tools/rstream examples/tools/udpong
+EVR_TOOL_PAGES = man/ucmatose.1 man/mckey.1 man/rcopy.1 man/riostream.1 man/rstream.1 \
+	man/udpong.1
 
 noinst_LTLIBRARIES += libevr_tools.la
 libevr_tools_la_SOURCES = \
@@ -29,12 +31,7 @@ examples_tools_mckey_SOURCES = \
 	examples/tools/mckey_options.c
 examples_tools_mckey_LDADD = $(EVR_TOOL_LIBS)
 
-# The tools on rsockets, where the librdmacm has them.
-if RSOCKETS
-EVR_TOOLS += examples/tools/rcopy examples/tools/riostream examples/tools/rstream \
-	examples/tools/udpong
-EVR_TOOL_PAGES += man/rcopy.1 man/riostream.1 man/rstream.1 man/udpong.1
-
+# The tools on rsockets.
 noinst_LTLIBRARIES += libevr_rtools.la
 libevr_rtools_la_SOURCES = \
 	examples/tools/counting.c examples/tools/counting.h \
@@ -65,7 +62,6 @@ examples_tools_rcopy_SOURCES = \
 examples_tools_rcopy_LDADD = $(EVR_RTOOL_LIBS)
 examples_tools_riostream_SOURCES = examples/tools/riostream.c
 examples_tools_riostream_LDADD = $(EVR_RTOOL_LIBS)
-endif
 
 EXTRA_DIST += man/mckey.1 man/rcopy.1 man/riostream.1 man/rstream.1 man/ucmatose.1 \
 	man/udpong.1

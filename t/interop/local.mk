@@ -74,12 +74,13 @@ TESTS += t/interop/second.sh
 endif
 EXTRA_DIST += t/interop/privileges.sh t/interop/second.c t/interop/second.sh t/interop/second_lib.c
 
-# Every pair of {our, the stock} tools for rsockets.
-if RSOCKETS
+# Our tools for rsockets on our librdmacm and the stock ones on the stock one; without arguments these
+# scripts run the pairs of both on the stock one.
 TESTS += t/interop/rtools_tcp.sh
-GUEST_TESTS += t/interop/rtools_rstream.sh:rxe t/interop/rtools_rstream.sh:siw \
-	t/interop/rtools_riostream.sh:rxe t/interop/rtools_riostream.sh:siw \
-	t/interop/rtools_rcopy.sh:rxe t/interop/rtools_rcopy.sh:siw
-endif
+RTOOLS_ENDS = ours@ours:stock@stock:stock@stock:ours@ours
+GUEST_TESTS += \
+	t/interop/rtools_rstream.sh:rxe:$(RTOOLS_ENDS) t/interop/rtools_rstream.sh:siw:$(RTOOLS_ENDS) \
+	t/interop/rtools_riostream.sh:rxe:$(RTOOLS_ENDS) t/interop/rtools_riostream.sh:siw:$(RTOOLS_ENDS) \
+	t/interop/rtools_rcopy.sh:rxe:$(RTOOLS_ENDS) t/interop/rtools_rcopy.sh:siw:$(RTOOLS_ENDS)
 EXTRA_DIST += t/interop/rtools.sh t/interop/rtools_rcopy.sh \
 	t/interop/rtools_riostream.sh t/interop/rtools_rstream.sh t/interop/rtools_tcp.sh

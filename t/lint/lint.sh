@@ -35,7 +35,7 @@ done_testing() { echo "1..$count"; }
 
 # make_var NAME: a variable as configure wrote it into the Makefile.
 make_var() {
-	sed -n "s/^$1 = *//p" "$top_builddir/Makefile" | head -n 1
+	sed -n "/^$1 = */{:a;/\\\\\$/{N;s/\\\\\n//;ba;};s/^$1 = *//p;q;}" "$top_builddir/Makefile"
 }
 
 # expand TEXT: with the two make variables that occur in it put in.
