@@ -23,7 +23,7 @@ void series_print_header(void);
 void series_print(const struct series_run *run, double seconds);
 
 /* The parts of it, for tables of other columns. A text has SERIES_TEXT_MAX bytes. */
-#define SERIES_TEXT_MAX 32
+#define SERIES_TEXT_MAX 48
 const char *series_size_text(char *text, long long bytes);
 const char *series_count_text(char *text, long long count);
 const char *series_name(char *text, enum series_kind kind, long size_bytes);
