@@ -1,6 +1,6 @@
 #!/bin/sh
 # rtools_riostream.sh rxe|siw [CLIENT SERVER]...: the matrix of riostream pairs on one device.
-# time: virtual
+# Both wait for what is written without sleeping, so that time has to pass.
 . "$top_srcdir/t/interop/rtools.sh"
 
 kind=$1
