@@ -92,7 +92,7 @@ void evr_rs_clear_error(struct evr_rs *rs)
 
 bool evr_rs_shows_all(const struct evr_rs *rs)
 {
-	return rs->shown.hangup || (rs->shown.readable && !rs->shown.full);
+	return rs->shown.hangup;
 }
 
 /* A new one cannot show that it is hung up: it could never be undone. */

@@ -11,7 +11,7 @@
 
 /* As it is now. */
 void evr_rs_show(struct evr_rs *rs);
-/* It can be read and written, or has ended: nobody waits for more. */
+/* It has ended: nothing more will be shown. What can be read and written may still end. */
 bool evr_rs_shows_all(const struct evr_rs *rs);
 /* The error was told by other means. */
 void evr_rs_clear_error(struct evr_rs *rs);
