@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BACKLOG = 4, PATIENCE_MS = 2000 };
+enum { BACKLOG = 4, PATIENCE_MS = 60000 };
 
 static int rs_open(void)
 {
