@@ -52,7 +52,7 @@ step() {
 		count 0 1 0
 		echo "$name" >>"$work/log/failures"
 		say "not ok - $name ($(($(date +%s) - since)) s), the end of $log:"
-		tail -n 60 "$log"
+		grep -v '^PASS: ' "$log" | tail -n 60
 		return 1
 	fi
 }
