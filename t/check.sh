@@ -15,7 +15,7 @@ set -eu
 cd "$(dirname "$0")/.."
 top=$PWD
 work=$top/build-check
-short='guest-short sanitizers normal'
+short='guest-short sanitizers-short normal-short'
 all='guest-sanitizers sanitizers threads normal valgrind system dist guest'
 case ${1:-short} in
 short) which=short stages=$short ;;
@@ -80,8 +80,15 @@ build() {
 	case " $built " in *" $1 "*) return 0 ;; esac
 	step "$1: configure" configure "$@" --enable-werror || return 1
 	step "$1: build" in_tree "$1" make -j"$(nproc)" || return 1
-	step "$1: build its tests" in_tree "$1" make -j"$(nproc)" check TESTS= || return 1
 	built="$built $1"
+}
+
+# build_tests TREE [OPTION]...: that and all tests; others build what they need.
+build_tests() {
+	case " $built " in *" $1-tests "*) return 0 ;; esac
+	build "$@" || return 1
+	step "$1: build its tests" in_tree "$1" make -j"$(nproc)" check TESTS= || return 1
+	built="$built $1-tests"
 }
 
 # Every cell of `make check`, from the .trs files of automake's driver; the failed ones by name.
@@ -115,7 +122,7 @@ without_aslr() {
 	fi
 }
 
-# Where another stage runs all of it.
+# Where another stage, or the long check, runs all of it.
 brief() { EVR_DESTROY_EVERY=7 EVR_SCHEDULES=5000 EVR_PROFILES=odd "$@"; }
 
 # The devices that are least like those that all other tests run on.
@@ -129,7 +136,7 @@ guest_kernels='t/guest/fetch qemu && { t/guest/fetch uml || echo "check: no user
 guest() {
 	next_tree=$1 next_target=$2
 	shift 2
-	build "$next_tree" "$@" || return
+	build_tests "$next_tree" "$@" || return
 	end_guest
 	guest_tree=$next_tree guest_target=$next_target
 	rm -rf "$work/$guest_tree/t/guest/log"
@@ -159,16 +166,18 @@ end_guest() {
 
 stage() {
 	case $1 in
-	sanitizers) build sanitizers --enable-sanitizers && odd_profiles make_check sanitizers ;;
+	sanitizers) build_tests sanitizers --enable-sanitizers && odd_profiles make_check sanitizers ;;
+	sanitizers-short) build_tests sanitizers --enable-sanitizers && brief make_check sanitizers ;;
 	threads) build threads --enable-sanitizers=thread && make_check threads check-threads without_aslr ;;
-	normal) build normal && make_check normal ;;
+	normal) build_tests normal && make_check normal ;;
+	normal-short) build_tests normal && brief make_check normal ;;
 	valgrind) build normal && make_check normal check-valgrind brief ;;
-	system) build system --with-system-librdmacm && make_check system ;;
+	system) build_tests system --with-system-librdmacm && make_check system ;;
 	dist) build normal && step "normal: make check-dist" in_tree normal make -j"$jobs" check-dist ;;
 	guest-short) guest normal check-guest-short ;;
 	guest) guest normal check-guest ;;
 	guest-sanitizers) guest sanitizers check-guest-brief --enable-sanitizers ;;
-	*) say "no such stage: $1 (there are: $all guest-short)"; exit 2 ;;
+	*) say "no such stage: $1 (there are: $all $short)"; exit 2 ;;
 	esac || :
 }
 
