@@ -101,9 +101,10 @@ static void connect_crowd(struct fixture *f, struct crowd *crowd)
 }
 
 /*
- * Closed in one turn, their release spreads over many: at most a quarter of them is released between
- * two ticks of the timer, where one turn for it would be the whole. Counted, since a stall of the
- * machine itself stops a timer as well; what all of it takes less than 20 ms for needs no turns.
+ * Closed in one turn, their release spreads over many: at most a quarter of them is released
+ * between two ticks of the timer, where one turn for it would be the whole. Counted, since a stall
+ * of the machine itself stops a timer as well; what all of it takes less than 20 ms for needs no
+ * turns.
  */
 START_TEST(many_connections_closed_in_one_turn_do_not_stop_a_timer)
 {
@@ -123,8 +124,8 @@ START_TEST(many_connections_closed_in_one_turn_do_not_stop_a_timer)
 	event_free(crowd.tick);
 	ck_assert_uint_eq(f->closed, 2 * crowd.wanted);
 	ck_assert_msg(crowd.closed_between_ticks <= crowd.endpoint_count / 4 || took <= 20000,
-		"closing %u took %lu us, and %u of them were between two ticks", crowd.endpoint_count,
-		(unsigned long)took, crowd.closed_between_ticks);
+		"closing %u took %lu us, and %u of them were between two ticks",
+		crowd.endpoint_count, (unsigned long)took, crowd.closed_between_ticks);
 	fixture_free(f);
 	free(crowd.endpoints);
 }
