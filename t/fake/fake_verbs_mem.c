@@ -253,6 +253,8 @@ static uint8_t gid_index_for(const struct fake_device *device, const union ibv_g
 int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
 	struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
+	struct ibv_grh header; /* the user's may lie at any address */
+
 	FAKE_GUARD();
 	fake_fault_release(FAKE_VERBS, "ibv_init_ah_from_wc");
 	memset(attr, 0, sizeof(*attr));
@@ -262,14 +264,15 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ib
 	attr->port_num = port_num;
 	if (!(wc->wc_flags & IBV_WC_GRH))
 		return 0;
-	if (is_for_group(grh)) {
+	memcpy(&header, (const void *)grh, sizeof(header));
+	if (is_for_group(&header)) {
 		errno = EINVAL;
 		return -1;
 	}
 	attr->is_global = 1;
-	sender_of(grh, &attr->grh.dgid);
+	sender_of(&header, &attr->grh.dgid);
 	attr->grh.sgid_index = gid_index_for(fake_context_of(context)->device, &attr->grh.dgid);
-	set_hops(grh, &attr->grh);
+	set_hops(&header, &attr->grh);
 	return 0;
 }
 
