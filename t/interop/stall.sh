@@ -12,8 +12,8 @@ kind=$1
 page=$top_srcdir/man/evrdma_threads.7
 tmp=$(mktemp -d)
 # Without those that start threads or processes, or take the device away.
-cases='alive base close connect group id limits listener name option peer pool scale share shutdown
-	source stats transfer work'
+cases='alive base close connect group id limits listener name option peer pool read receive
+	scale share shutdown source stats transfer work'
 
 # What closes a descriptor does so on the way out of the call.
 endings='close_cm:ucma_close close_verbs:ib_uverbs_close close_object:uverbs_uobject_fd_release
