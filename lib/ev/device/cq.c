@@ -175,6 +175,13 @@ static void dispatch(const struct evr_devices *devices, const struct ibv_wc *wc)
 		owner->complete(owner, (uint32_t)wc->wr_id, wc);
 }
 
+/* A message behind one that may be lost must not be told as if it were the next. */
+static void distrust(struct ibv_wc *wc)
+{
+	if (wc->status == IBV_WC_SUCCESS && (wc->opcode & IBV_WC_RECV))
+		wc->status = IBV_WC_WR_FLUSH_ERR;
+}
+
 /*
  * Takes up to a batch. Returns how many, or -EIO from a CQ that is broken: what the failing call
  * has taken is lost. Not all devices fill in all of a completion.
@@ -192,11 +199,15 @@ static int poll_batch(struct evr_cq *cq, int most)
 	cq->taken += n > 0 ? (uint64_t)n : 0;
 	cq->device->base->tell_budget -= n > 0 ? n : 0;
 	cq->polling = true;
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
+		if (cq->has_lost)
+			distrust(&wc[i]);
 		dispatch(cq->device->devices, &wc[i]);
+	}
 	cq->polling = false;
 	if (n >= 0)
 		return n;
+	cq->has_lost = true;
 	set_broken(cq);
 	return -EIO;
 }

@@ -54,6 +54,7 @@ struct evr_cq {
 	bool polling;
 	bool broken; /* not to be relied on: no QP is added, and those on it end */
 	bool told;   /* they were */
+	bool has_lost; /* completions, with a poll that failed */
 	struct evr_async_subject async;
 };
 
