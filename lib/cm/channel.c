@@ -31,10 +31,21 @@ static int check_devices(void)
 	return num ? 0 : -ENODEV;
 }
 
+void evr_cm_channel_hold(bool hold)
+{
+	if (hold)
+		pthread_mutex_lock(&init_lock);
+	else
+		pthread_mutex_unlock(&init_lock);
+}
+
 static int init_once(void)
 {
-	int ret = evr_sys->find_cm_device(device_path, sizeof(device_path));
+	int ret = evr_cm_watch_forks();
 
+	if (ret)
+		return ret;
+	ret = evr_sys->find_cm_device(device_path, sizeof(device_path));
 	if (ret)
 		strcpy(device_path, DEFAULT_PATH);
 	return check_devices();

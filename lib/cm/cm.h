@@ -133,6 +133,16 @@ static inline int evr_cm_verbs_result(int ret)
 /* The boundary: 0 or -errno inside, 0 or -1 and errno outside. */
 int evr_cm_result(int ret);
 
+/*
+ * fork: from now on it is safe beside other threads; 0 or -errno. Each file that has locks holds
+ * them meanwhile, or lets go of them.
+ */
+int evr_cm_watch_forks(void);
+void evr_cm_channel_hold(bool hold);
+void evr_cm_device_hold(bool hold);
+void evr_cm_devlist_hold(bool hold);
+void evr_cm_map_hold(bool hold);
+
 /* channel: -ENODEV without a device. */
 int evr_cm_init(void);
 int evr_cm_channel_new(struct rdma_event_channel **channel);

@@ -19,15 +19,26 @@ enum { LOOK_US = 1000 * 1000 };
 /* One at a time opens and closes devices. */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 /*
- * Everybody else finds the open ones in the list and takes references, side by side. Who writes
- * holds the open lock too, and makes no system call under this one: nobody waits for a device that
- * is not his own.
+ * Everybody else finds the open ones in the list and takes references. Who writes holds the open
+ * lock too, and nobody makes a system call under this one: nobody waits for another's device. It is
+ * no lock for many readers, which a child of fork() could not let go of.
  */
-static pthread_rwlock_t list_lock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static TAILQ_HEAD(, evr_cm_device) devices = TAILQ_HEAD_INITIALIZER(devices);
 /* How many have no reference but could be closed. A hint: it orders nothing, and may be late. */
 static atomic_int num_idle;
 static uint64_t next_look_us; /* with the open lock held */
+
+void evr_cm_device_hold(bool hold)
+{
+	if (hold) {
+		pthread_mutex_lock(&open_lock);
+		pthread_mutex_lock(&list_lock);
+	} else {
+		pthread_mutex_unlock(&list_lock);
+		pthread_mutex_unlock(&open_lock);
+	}
+}
 
 static void count_idle(int change)
 {
@@ -76,9 +87,9 @@ static int open_verbs(struct evr_cm_device *dev, struct ibv_device *ibdev)
 /* At the head, behind whom walks the list. */
 static void list_device(struct evr_cm_device *dev)
 {
-	pthread_rwlock_wrlock(&list_lock);
+	pthread_mutex_lock(&list_lock);
 	TAILQ_INSERT_HEAD(&devices, dev, link);
-	pthread_rwlock_unlock(&list_lock);
+	pthread_mutex_unlock(&list_lock);
 }
 
 /* With the open lock held; the new device is idle until somebody takes a reference. */
@@ -165,9 +176,9 @@ static int need_pd(struct evr_cm_device *dev)
 	pd = ibv_alloc_pd(dev->verbs);
 	if (!pd)
 		return evr_cm_verbs_error();
-	pthread_rwlock_wrlock(&list_lock);
+	pthread_mutex_lock(&list_lock);
 	dev->pd = pd;
-	pthread_rwlock_unlock(&list_lock);
+	pthread_mutex_unlock(&list_lock);
 	return 0;
 }
 
@@ -176,11 +187,11 @@ static bool unlist_if_idle(struct evr_cm_device *dev)
 {
 	bool idle;
 
-	pthread_rwlock_wrlock(&list_lock);
+	pthread_mutex_lock(&list_lock);
 	idle = !atomic_load_explicit(&dev->refs, memory_order_acquire);
 	if (idle)
 		TAILQ_REMOVE(&devices, dev, link);
-	pthread_rwlock_unlock(&list_lock);
+	pthread_mutex_unlock(&list_lock);
 	return idle;
 }
 
@@ -344,13 +355,13 @@ int evr_cm_device_get(const struct evr_device_key *key, struct evr_cm_device **o
 {
 	struct evr_cm_device *dev;
 
-	pthread_rwlock_rdlock(&list_lock);
+	pthread_mutex_lock(&list_lock);
 	dev = find_open(key);
 	if (dev && dev->pd)
 		take_ref(dev);
 	else
 		dev = NULL;
-	pthread_rwlock_unlock(&list_lock);
+	pthread_mutex_unlock(&list_lock);
 	if (!dev)
 		return get_slowly(key, out);
 	*out = dev;
@@ -475,11 +486,11 @@ static struct evr_cm_device *device_of(const struct ibv_context *verbs)
 {
 	struct evr_cm_device *dev;
 
-	pthread_rwlock_rdlock(&list_lock);
+	pthread_mutex_lock(&list_lock);
 	TAILQ_FOREACH (dev, &devices, link)
 		if (dev->verbs == verbs)
 			break;
-	pthread_rwlock_unlock(&list_lock);
+	pthread_mutex_unlock(&list_lock);
 	return dev;
 }
 

@@ -4,6 +4,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+/* Of libibverbs: it has a lock there itself, with which no child may begin. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
 /* What it may need at once: the folder of the devices, one of them, and a file there. */
 enum { FILES = 3 };
 
@@ -21,6 +24,14 @@ static int check_files(void)
 		if (fds[n] >= 0)
 			close(fds[n]);
 	return ret;
+}
+
+void evr_cm_devlist_hold(bool hold)
+{
+	if (hold)
+		pthread_mutex_lock(&lock);
+	else
+		pthread_mutex_unlock(&lock);
 }
 
 static int error_of_list(void)
@@ -41,7 +52,10 @@ int evr_cm_list_devices(struct ibv_device ***list, int *num)
 
 	if (ret)
 		return ret;
+	pthread_mutex_lock(&lock);
 	errno = 0;
 	*list = ibv_get_device_list(num);
-	return *list ? 0 : error_of_list();
+	ret = *list ? 0 : error_of_list();
+	pthread_mutex_unlock(&lock);
+	return ret;
 }

@@ -2,79 +2,87 @@
 
 #include "util/ptrmap.h"
 
-/* Several locks, so that threads with ids of their own seldom meet. */
-#define NUM_SHARDS 32
-#define SHARD_BITS 5
+/*
+ * Several locks, so that threads with ids of their own seldom meet; fewer than a tool that watches
+ * locks lets one thread hold, as who forks has all of them.
+ */
+#define NUM_LOCKS 32
+#define LOCK_BITS 5
 
-struct shard {
-	pthread_mutex_t lock;
-	struct evr_ptrmap map;
+static pthread_mutex_t locks[NUM_LOCKS] = {
+	[0 ... NUM_LOCKS - 1] = PTHREAD_MUTEX_INITIALIZER,
 };
 
 struct map {
-	struct shard shards[NUM_SHARDS];
+	struct evr_ptrmap parts[NUM_LOCKS];
 };
 
-#define MAP_INITIALIZER                                                                            \
-	{                                                                                          \
-		.shards = { [0 ... NUM_SHARDS - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER } }       \
-	}
+static struct map ids, children, groups;
 
-static struct map ids = MAP_INITIALIZER;
-static struct map children = MAP_INITIALIZER;
-static struct map groups = MAP_INITIALIZER;
-
-static struct shard *shard_of(struct map *map, const void *key)
+void evr_cm_map_hold(bool hold)
 {
-	uint64_t h = (uint64_t)(uintptr_t)key * UINT64_C(0xff51afd7ed558ccd);
+	int i;
 
-	return &map->shards[h >> (64 - SHARD_BITS)];
+	for (i = 0; i < NUM_LOCKS; i++) {
+		if (hold)
+			pthread_mutex_lock(&locks[i]);
+		else
+			pthread_mutex_unlock(&locks[i]);
+	}
+}
+
+static unsigned int lock(const void *key)
+{
+	unsigned int at =
+		(uint64_t)(uintptr_t)key * UINT64_C(0xff51afd7ed558ccd) >> (64 - LOCK_BITS);
+
+	pthread_mutex_lock(&locks[at]);
+	return at;
+}
+
+static void unlock(unsigned int at)
+{
+	pthread_mutex_unlock(&locks[at]);
 }
 
 static int map_add(struct map *map, const void *key, void *value)
 {
-	struct shard *shard = shard_of(map, key);
-	int ret;
+	unsigned int at = lock(key);
+	int ret = evr_ptrmap_add(&map->parts[at], key, value);
 
-	pthread_mutex_lock(&shard->lock);
-	ret = evr_ptrmap_add(&shard->map, key, value);
-	pthread_mutex_unlock(&shard->lock);
+	unlock(at);
 	return ret;
 }
 
 static void *map_find(struct map *map, const void *key)
 {
-	struct shard *shard = shard_of(map, key);
-	void *value;
+	unsigned int at = lock(key);
+	void *value = evr_ptrmap_find(&map->parts[at], key);
 
-	pthread_mutex_lock(&shard->lock);
-	value = evr_ptrmap_find(&shard->map, key);
-	pthread_mutex_unlock(&shard->lock);
+	unlock(at);
 	return value;
 }
 
 /* Whatever the key stood for before. */
 static int map_set(struct map *map, const void *key, void *value)
 {
-	struct shard *shard = shard_of(map, key);
+	unsigned int at = lock(key);
 	int ret;
 
-	pthread_mutex_lock(&shard->lock);
-	evr_ptrmap_remove(&shard->map, key);
-	ret = evr_ptrmap_add(&shard->map, key, value);
-	pthread_mutex_unlock(&shard->lock);
+	evr_ptrmap_remove(&map->parts[at], key);
+	ret = evr_ptrmap_add(&map->parts[at], key, value);
+	unlock(at);
 	return ret;
 }
 
 /* Unless the key stands for something else by now. */
 static void map_remove(struct map *map, const void *key, const void *value)
 {
-	struct shard *shard = shard_of(map, key);
+	unsigned int at = lock(key);
 
-	pthread_mutex_lock(&shard->lock);
-	if (evr_ptrmap_find(&shard->map, key) == value)
-		evr_ptrmap_remove(&shard->map, key);
-	pthread_mutex_unlock(&shard->lock);
+	if (evr_ptrmap_find(&map->parts[at], key) == value)
+		evr_ptrmap_remove(&map->parts[at], key);
+	unlock(at);
 }
 
 /* Handles start at 0, keys must not. */

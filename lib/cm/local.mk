@@ -16,6 +16,7 @@ libevr_cm_la_SOURCES = \
 	lib/cm/event_map.c \
 	lib/cm/event_str.c \
 	lib/cm/event_write.c \
+	lib/cm/fork.c \
 	lib/cm/id.c \
 	lib/cm/listen.c \
 	lib/cm/mcast.c \
@@ -37,6 +38,10 @@ librdmacm_la_LIBADD = libevr_rs.la libevr_cm.la $(VERBS_LIBS) $(NL_LIBS)
 librdmacm_la_LDFLAGS = $(AM_LDFLAGS) -version-info 5:0:4 -no-undefined \
 	-Wl,--version-script=$(top_srcdir)/lib/cm/librdmacm.map
 EXTRA_librdmacm_la_DEPENDENCIES = lib/cm/librdmacm.map
+# Libtool links libevrdma and the module with it again when it installs them, where it is to be by then:
+# it would take the distribution's, or find none. By a name that automake does not take for its own.
+EVR_NEED_CM_INSTALLED = install-libLTLIBRARIES install-rsocketlibLTLIBRARIES
+$(EVR_NEED_CM_INSTALLED): install-cmlibLTLIBRARIES
 cmpkgconfigdir = $(cmlibdir)/pkgconfig
 cmpkgconfig_DATA = lib/cm/librdmacm.pc
 EXTRA_DIST += lib/cm/librdmacm.map

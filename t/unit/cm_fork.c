@@ -2,8 +2,12 @@
 #include "unit/cm_unit.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum { CHILD_S = 30, THREADS = 2, FORKS = 20 };
 
 static struct rdma_event_channel *channel;
 static struct rdma_cm_id *id;
@@ -110,6 +114,61 @@ START_TEST(a_child_works_on_its_own_channel_and_its_parent_does_not_notice)
 }
 END_TEST
 
+/* --- beside other threads --- */
+
+static atomic_bool enough;
+
+/* What is called is slow, so that this is within the library most of the time. */
+static void take_time(void)
+{
+	usleep(50);
+}
+
+static void *use_devices(void *arg)
+{
+	struct rdma_cm_id *mine;
+
+	while (!enough) {
+		struct ibv_context **list = rdma_get_devices(NULL);
+
+		rdma_free_devices(list);
+		if (!rdma_create_id(channel, &mine, NULL, RDMA_PS_TCP))
+			rdma_destroy_id(mine);
+	}
+	return arg;
+}
+
+/* Who waits for a lock that nobody has is ended by the alarm. */
+static int use_all(void)
+{
+	struct ibv_context **list;
+
+	alarm(CHILD_S);
+	list = rdma_get_devices(NULL);
+	if (!list)
+		return 3;
+	rdma_free_devices(list);
+	return use_own_channel();
+}
+
+START_TEST(a_child_waits_for_none_of_its_parents_threads)
+{
+	pthread_t threads[THREADS];
+	int i;
+
+	fake_each_call(take_time);
+	for (i = 0; i < THREADS; i++)
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, use_devices, NULL), 0);
+	for (i = 0; i < FORKS; i++)
+		ck_assert_int_eq(in_child(use_all), 0);
+	enough = true;
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	fake_each_call(NULL);
+	cm_resolve(id, FAKE_ROCE_IP);
+}
+END_TEST
+
 static void assert_closed_on_exec(int fd)
 {
 	ck_assert_int_eq(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
@@ -133,6 +192,7 @@ int main(void)
 		a_new_channel_takes_the_ids_of_the_old_one_over,
 		a_new_channel_takes_a_synchronous_id_over_which_then_has_its_own_again,
 		a_child_works_on_its_own_channel_and_its_parent_does_not_notice,
+		a_child_waits_for_none_of_its_parents_threads,
 		another_program_inherits_no_channel,
 	};
 
