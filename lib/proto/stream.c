@@ -33,11 +33,14 @@ static bool has_sound_tables(const struct evr_stream_config *config)
 
 static struct evr_sge half_at(const struct evr_stream *stream, uint32_t offset)
 {
-	return (struct evr_sge){
-		.addr = stream->config.rx_addr + offset,
-		.rkey = stream->config.rx_rkey,
-		.len = stream->rx.half,
-	};
+	return stream->halves[offset ? 1 : 0];
+}
+
+void evr_stream_set_half(
+	struct evr_stream *stream, unsigned int half, uint64_t addr, uint32_t rkey)
+{
+	stream->halves[half] =
+		(struct evr_sge){ .addr = addr, .rkey = rkey, .len = stream->rx.half };
 }
 
 struct evr_sge evr_stream_give_half(struct evr_stream *stream)
@@ -54,6 +57,9 @@ int evr_stream_init(struct evr_stream *stream, const struct evr_stream_config *c
 		return -ENOTSUP;
 	*stream = (struct evr_stream){ .config = *config, .remote_entry = 1 };
 	evr_rxring_init(&stream->rx, config->rx_size / 2);
+	evr_stream_set_half(stream, 0, config->rx_addr, config->rx_rkey);
+	evr_stream_set_half(
+		stream, 1, config->rx_addr + config->rx_size / 2, config->rx_rkey);
 	evr_txring_init(&stream->tx, config->tx_size);
 	evr_target_init(&stream->target, config->target);
 	evr_credit_in_init(&stream->credit_in, config->rq_size);

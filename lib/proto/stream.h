@@ -140,6 +140,7 @@ struct evr_stream_status {
 
 struct evr_stream {
 	struct evr_stream_config config;
+	struct evr_sge halves[2]; /* of the receive ring */
 	struct evr_credit_out credit_out;
 	struct evr_credit_in credit_in;
 	struct evr_rxring rx;
@@ -170,6 +171,12 @@ struct evr_stream {
 int evr_stream_init(struct evr_stream *stream, const struct evr_stream_config *config);
 /* What the peer is told of it. */
 void evr_stream_describe(const struct evr_stream *stream, struct evr_conndata *conn);
+/*
+ * Memory of its own for half 0 or 1 of the receive ring, of rx_size / 2 bytes: the peer is told of
+ * it when it gets that half next. Not while the peer has the half, or bytes of it are readable.
+ */
+void evr_stream_set_half(
+	struct evr_stream *stream, unsigned int half, uint64_t addr, uint32_t rkey);
 /*
  * What the peer told, as evr_conndata_decode() has checked it. Who accepts starts before it does;
  * who connects, before it gives in what has arrived. 0; -EISCONN: it was started before.
