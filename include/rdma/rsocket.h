@@ -7,11 +7,14 @@
  * bytes go through these calls only. It ends with rclose(), not close(2).
  *
  * Threads: any call may run beside any other, on the same rsocket too. A call that waits is ended
- * by rclose() of another thread, with EBADF. A child of fork() has none of its parent's rsockets.
+ * by rclose() of another thread, with EBADF; its number may be another rsocket's from then on. A
+ * child of fork() has none of its parent's rsockets: their numbers are EBADF there.
  *
  * Errors: -1 with errno. Every call fails with EBADF for a number that is no rsocket's, where
- * nothing else is said, and with EFAULT or EINVAL for arguments that make no sense. All of it is in
- * RDMACM_1.0 where nothing else is said.
+ * nothing else is said, and with EFAULT or EINVAL for arguments that make no sense. EFAULT is for
+ * NULL where there must be something: bytes are copied in the process, so that a pointer to
+ * memory that is not there ends in SIGSEGV, as with memcpy(). All of it is in RDMACM_1.0 where
+ * nothing else is said.
  */
 #ifndef RSOCKET_H
 #define RSOCKET_H
@@ -29,9 +32,17 @@ extern "C" {
 #endif
 
 /*
- * domain: AF_INET or AF_INET6. type: SOCK_STREAM, with SOCK_NONBLOCK and SOCK_CLOEXEC if wanted.
- * protocol: 0 or that of the type. Fails with: EAFNOSUPPORT or ENOTSUP (another domain, type or
- * protocol), ENODEV (there is no RDMA device), EMFILE, ENOMEM.
+ * domain: AF_INET, AF_INET6, or for a stream AF_IB. type: SOCK_STREAM or SOCK_DGRAM, with
+ * SOCK_NONBLOCK and SOCK_CLOEXEC if wanted. protocol: 0 or that of the type. Fails with:
+ * EAFNOSUPPORT or ENOTSUP (another domain, type or protocol), ENODEV (a stream: there is no RDMA
+ * device), EMFILE, ENOMEM.
+ *
+ * Addresses of AF_IB are a struct sockaddr_ib: the GID of a port of InfiniBand, and a service of
+ * RDMA_PS_TCP, (uint64_t)RDMA_PS_TCP << 16 | port. Of another device ENODEV is said.
+ *
+ * What follows speaks of streams. Datagrams are as those of UDP, which may be lost, with up to 2032
+ * bytes each to an IPv4 address and 2020 to an IPv6 one (EMSGSIZE); rconnect() returns at once,
+ * rlisten(), raccept() and mappings are EOPNOTSUPP.
  */
 int rsocket(int domain, int type, int protocol);
 /* Fails with: EADDRINUSE, EADDRNOTAVAIL and ENODEV (no such address, or none of a device). */
@@ -40,30 +51,38 @@ int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen);
 int rlisten(int socket, int backlog);
 /*
  * A connection whose peer has confirmed it. It is blocking, whatever the listener is. Fails with:
- * EAGAIN (none waits, and the listener is nonblocking), EINVAL (it does not listen), EINTR, EMFILE.
+ * EAGAIN (none waits, and the listener is nonblocking), EINVAL (it does not listen), EINTR, EMFILE,
+ * ENODEV (told once: the device of the listener's address was removed, and it listens no more),
+ * ENOMEM and the like (the kernel's events could not be read; the listener goes on).
  */
 int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen);
 /*
  * A nonblocking rsocket returns -1 with EINPROGRESS; it is writable when the connection is there or
  * has failed, and SO_ERROR tells which. Fails with: ECONNREFUSED, ETIMEDOUT, ENETUNREACH,
- * EHOSTUNREACH, ENODEV (no RDMA device leads there), EISCONN, EALREADY, EINTR (the attempt goes
- * on), ENOTSUP (the peer does not speak the protocol).
+ * EHOSTUNREACH, EADDRINUSE (the port that was bound, or each of ten, is TCP's: on iWARP only),
+ * ENODEV (no RDMA device leads there), EISCONN, EALREADY, EINTR (the attempt goes on), ENOTSUP (the
+ * peer does not speak the protocol), EPROTO (it does, and what it says of itself makes no sense),
+ * ENOMEM and the like (the kernel's events cannot be read).
  */
 int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen);
 /* how: SHUT_RD, SHUT_WR or SHUT_RDWR. What was sent before still arrives. ENOTCONN. */
 int rshutdown(int socket, int how);
 /*
  * A blocking rsocket waits until what it has sent has arrived, for a few seconds at most, or as
- * long as SO_LINGER says; of a nonblocking one that goes on by itself.
+ * long as SO_LINGER says; of a nonblocking one that goes on by itself, and so does the end of any
+ * whose connect has no answer yet.
  */
 int rclose(int socket);
 
 /*
- * flags: MSG_DONTWAIT, MSG_PEEK, MSG_WAITALL, MSG_NOSIGNAL for receiving; MSG_DONTWAIT,
- * MSG_NOSIGNAL for sending; others are ENOTSUP. No signal is ever raised. Fails with: EAGAIN,
- * EINTR, ENOTCONN, EPIPE (it was shut down), ECONNRESET (the peer has closed, or the connection is
- * lost), ETIMEDOUT (the peer does not answer any more), EIO, EPROTO and the like (the peer broke
- * the protocol).
+ * flags of a stream: MSG_DONTWAIT, MSG_PEEK, MSG_WAITALL for receiving, MSG_DONTWAIT for sending.
+ * Those that ask for what there is not are ENOTSUP: MSG_ERRQUEUE, MSG_TRUNC; MSG_OOB, MSG_ZEROCOPY,
+ * MSG_FASTOPEN; receiving with MSG_OOB is EINVAL: nothing is ever urgent. Others change nothing.
+ * There is no ancillary data: rrecvmsg() and rsendmsg() with room for it are ENOTSUP. An address
+ * given to rsendto() is EISCONN. No signal is ever raised. Fails with: EAGAIN, EINTR,
+ * ENOTCONN, EPIPE (it was shut down), ECONNRESET (the peer has closed, or the connection is lost),
+ * ETIMEDOUT (the peer does not answer any more), EIO, EPROTO and the like (the peer broke the
+ * protocol).
  */
 ssize_t rrecv(int socket, void *buf, size_t len, int flags);
 ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr,
@@ -100,10 +119,10 @@ enum {
 };
 
 /*
- * SOL_SOCKET: SO_REUSEADDR, SO_RCVBUF, SO_SNDBUF, SO_LINGER, SO_KEEPALIVE, SO_OOBINLINE, and to get
- * only SO_ERROR, SO_TYPE, SO_ACCEPTCONN, SO_DOMAIN, SO_PROTOCOL. IPPROTO_TCP: TCP_NODELAY,
- * TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT, TCP_MAXSEG. IPPROTO_IP: IP_TOS. IPPROTO_IPV6:
- * IPV6_V6ONLY. Others are ENOTSUP.
+ * SOL_SOCKET: SO_REUSEADDR, SO_RCVBUF, SO_SNDBUF, SO_LINGER, SO_KEEPALIVE (EMFILE, ENOMEM: there is
+ * no timer for it), SO_OOBINLINE, SO_BROADCAST, and to get only SO_ERROR, SO_TYPE, SO_ACCEPTCONN,
+ * SO_DOMAIN, SO_PROTOCOL. IPPROTO_TCP: TCP_NODELAY, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT,
+ * TCP_MAXSEG. IPPROTO_IP: IP_TOS. IPPROTO_IPV6: IPV6_V6ONLY. Others are ENOTSUP.
  */
 int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_t optlen);
 int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *optlen);

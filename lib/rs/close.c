@@ -1,4 +1,5 @@
 /* Ending: in one direction or both, and for good. Nothing of it waits for longer than it says. */
+#include "rs/dgram.h"
 #include "rs/helper.h"
 
 #include <errno.h>
@@ -35,9 +36,11 @@ static int shut_down_stream(struct evr_rs *rs, int how)
 	if (ret)
 		return ret;
 	evr_rs_pump(rs);
-	while (!rs->nonblock && !has_said(rs, how))
+	while (!rs->nonblock && !has_said(rs, how)) {
+		evr_rs_take_arrivals(rs);
 		if (evr_rs_wait(rs, &wait))
 			break;
+	}
 	evr_rs_wake(rs);
 	return 0;
 }
@@ -59,6 +62,8 @@ static int shut_down(struct evr_rs *rs, int how)
 {
 	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
 		return -EINVAL;
+	if (rs->dgram)
+		return evr_rs_dgram_shutdown(rs, how);
 	if (rs->state == EVR_RS_LISTENING)
 		return shut_down_listener(rs, how);
 	if (rs->state != EVR_RS_CONNECTED || rs->stream.error)
@@ -75,10 +80,12 @@ int rshutdown(int socket, int how)
 
 /* --- closing --------------------------------------------------------------------------------- */
 
-bool evr_rs_has_arrived(const struct evr_rs *rs)
+bool evr_rs_has_arrived(struct evr_rs *rs)
 {
 	struct evr_stream_status status = evr_stream_status(&rs->stream);
 
+	if (rs->dgram)
+		return evr_rs_dgram_has_left(rs);
 	return status.error || rs->transport.broken || rs->transport.gone ||
 	       (status.finished && status.drained);
 }
@@ -106,23 +113,34 @@ static void linger(struct evr_rs *rs, uint64_t deadline_us)
 	struct evr_rs_wait wait = evr_rs_wait_until(deadline_us);
 	int ret = 0;
 
-	while ((!ret || ret == -EINTR) && rs->state == EVR_RS_CONNECTED && !evr_rs_has_arrived(rs))
+	while ((!ret || ret == -EINTR) && evr_rs_is_going(rs) && !evr_rs_has_arrived(rs)) {
+		evr_rs_take_arrivals(rs);
 		ret = evr_rs_wait(rs, &wait);
+	}
 }
 
 /* The number is free at once, whatever is still to be done. */
 static void close_number(struct evr_rs *rs)
 {
 	evr_rs_unwatch(rs);
+	evr_rs_keepalive_stop(rs);
 	close(rs->fd);
 	rs->fd = -1;
+}
+
+/* Whether it takes time until the peer knows all, or datagrams have left. */
+static bool takes_time(struct evr_rs *rs)
+{
+	if (rs->state == EVR_RS_OPEN)
+		return !evr_rs_has_arrived(rs);
+	return rs->state == EVR_RS_CONNECTED && patience_ms(rs) && !say_goodbye(rs);
 }
 
 static void finish(struct evr_rs *rs)
 {
 	uint64_t deadline = in_ms(patience_ms(rs));
 
-	if (rs->state == EVR_RS_CONNECTED && patience_ms(rs) && !say_goodbye(rs)) {
+	if (takes_time(rs)) {
 		if (rs->nonblock && !evr_rs_helper_close(rs, deadline))
 			return;
 		linger(rs, deadline);

@@ -2,15 +2,19 @@
  * Connecting: the address, the route, the request, each without waiting. The route has a device, so
  * that is when the queue pair is made.
  */
-#include "rs/rs.h"
+#include "rs/dgram.h"
+#include "rs/helper.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "util/number.h"
+
 enum {
 	FIRST_TIMEOUT_MS = 1000, /* to resolve; doubled with each attempt */
 	ATTEMPTS = 6,
-	RETRIES = 7,
+	PORTS = 10, /* that it tries */
+	RETRIES = 6, /* 7 is for ever on rxe */
 	FOR_EVER = 7,
 };
 
@@ -45,10 +49,25 @@ size_t evr_rs_describe(const struct evr_rs *rs, size_t prefix, uint8_t *data, si
 	return len < 0 ? 0 : (size_t)len;
 }
 
-int evr_rs_start(struct evr_rs *rs, const struct evr_rs_event *event, size_t prefix)
+/* Whose data is absent, short or of another version is no rsocket; others break the protocol. */
+static int check_peer(int error)
+{
+	switch (error) {
+	case 0:
+		return 0;
+	case -ENODATA:
+	case -EMSGSIZE:
+	case -ENOTSUP:
+		return -ENOTSUP;
+	default:
+		return -EPROTO;
+	}
+}
+
+static int start(struct evr_rs *rs, const struct evr_rs_event *event)
 {
 	struct evr_conndata peer;
-	int ret = evr_conndata_decode(&peer, prefix, event->data, event->len);
+	int ret = check_peer(evr_conndata_decode(&peer, 0, event->data, event->len));
 
 	if (ret)
 		return ret;
@@ -90,16 +109,22 @@ static int request(struct evr_rs *rs)
 	len = evr_rs_describe(rs, prefix_of(rs), data, sizeof(data));
 	param = evr_rs_conn_param(rs, data, len);
 	rs->state = EVR_RS_CONNECTING;
-	return rdma_connect(rs->id, &param) ? -errno : 0;
+	if (rdma_connect(rs->id, &param))
+		return -errno;
+	rs->unanswered = rs->transport.iwarp;
+	return 0;
 }
 
 static int established(struct evr_rs *rs, const struct evr_rs_event *event)
 {
-	int ret = evr_rs_start(rs, event, 0);
+	int ret = start(rs, event);
 
 	if (ret)
 		return ret;
 	rs->state = EVR_RS_CONNECTED;
+	ret = evr_rs_keepalive_update(rs);
+	if (ret)
+		return ret;
 	evr_rs_transport_connected(&rs->transport);
 	evr_rs_poll_cq(rs);
 	evr_rs_pump(rs);
@@ -132,38 +157,90 @@ static int step(struct evr_rs *rs, const struct evr_rs_event *event)
 	}
 }
 
-static void fail(struct evr_rs *rs, int error)
+void evr_rs_connect_fail(struct evr_rs *rs, int error)
 {
 	rs->state = EVR_RS_FAILED;
 	rs->error = error;
 	evr_rs_end(rs);
 }
 
+/* --- another port ---------------------------------------------------------------------------- */
+
+/*
+ * On iWARP a port that the CM has chosen may be in use by TCP, of which it does not know, and the
+ * device finds that out when it connects. TCP would have chosen another.
+ */
+static bool is_taken(const struct evr_rs *rs, int error)
+{
+	return (error == -EADDRINUSE || error == -EADDRNOTAVAIL) &&
+	       rs->state == EVR_RS_CONNECTING && !evr_rs_has_port(rs) && rs->ports < PORTS;
+}
+
+static int reopen(struct evr_rs *rs)
+{
+	evr_rs_end(rs);
+	evr_rs_transport_fini(&rs->transport);
+	return evr_rs_open_id(rs);
+}
+
+static int try_another_port(struct evr_rs *rs)
+{
+	int ret;
+
+	rs->ports++;
+	rs->unanswered = false;
+	ret = reopen(rs);
+	rs->attempts = 0;
+	if (!ret)
+		ret = ask_for_addr(rs);
+	evr_rs_wake(rs);
+	return ret;
+}
+
+/* --- events ---------------------------------------------------------------------------------- */
+
+static bool is_answer(const struct evr_rs_event *event)
+{
+	switch (event->type) {
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+		return false;
+	default:
+		return true;
+	}
+}
+
 void evr_rs_connect_event(struct evr_rs *rs, const struct evr_rs_event *event)
 {
-	int ret = evr_rs_is_connecting(rs) ? step(rs, event) : 0;
+	int ret = 0;
 
+	if (is_answer(event))
+		rs->unanswered = false;
+	if (evr_rs_is_connecting(rs))
+		ret = step(rs, event);
+	if (is_taken(rs, ret))
+		ret = try_another_port(rs);
 	if (ret)
-		fail(rs, ret);
+		evr_rs_connect_fail(rs, ret);
 }
 
 /* --- the call -------------------------------------------------------------------------------- */
 
 static int begin(struct evr_rs *rs, const struct sockaddr *addr, socklen_t len)
 {
-	int ret;
+	int ret = evr_rs_check_name(rs, addr, len);
 
-	if (!addr || len > sizeof(rs->peer))
-		return -EINVAL;
-	if (addr->sa_family != rs->domain)
-		return -EAFNOSUPPORT;
+	if (ret)
+		return ret;
 	memset(&rs->peer, 0, sizeof(rs->peer));
-	memcpy(&rs->peer, addr, len);
+	memcpy(&rs->peer, addr, evr_smaller(len, sizeof(rs->peer)));
 	rs->attempts = 0;
+	rs->ports = 1;
 	rs->told = false;
 	ret = ask_for_addr(rs);
 	if (ret)
-		fail(rs, ret);
+		evr_rs_connect_fail(rs, ret);
 	rs->told = ret;
 	return ret ? ret : -EINPROGRESS;
 }
@@ -179,7 +256,7 @@ static int state_before(struct evr_rs *rs)
 	case EVR_RS_CONNECTED:
 		return -EISCONN;
 	case EVR_RS_FAILED:
-		return rs->told ? evr_rs_open_id(rs) : 0;
+		return rs->told ? reopen(rs) : 0;
 	default:
 		return -EALREADY;
 	}
@@ -210,6 +287,8 @@ static int connect_to(struct evr_rs *rs, const struct sockaddr *addr, socklen_t 
 {
 	int ret;
 
+	if (rs->dgram)
+		return evr_rs_dgram_connect(rs, addr, len);
 	if (rs->state == EVR_RS_FAILED && !rs->told)
 		return result_of(rs);
 	ret = state_before(rs);

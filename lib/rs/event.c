@@ -1,5 +1,5 @@
 /* What the CM says. */
-#include "rs/rs.h"
+#include "rs/dgram.h"
 
 #include <errno.h>
 #include <string.h>
@@ -49,9 +49,11 @@ static void connected_event(struct evr_rs *rs, const struct evr_rs_event *event)
 	case RDMA_CM_EVENT_DISCONNECTED:
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		if (!rs->why)
+			rs->why = evr_rs_event_error(event);
 		evr_rs_poll_cq(rs);
 		if (!evr_stream_status(&rs->stream).finished)
-			evr_stream_fail(&rs->stream, evr_rs_event_error(event));
+			evr_stream_fail(&rs->stream, rs->why);
 		rs->transport.gone = true;
 		break;
 	default:
@@ -66,6 +68,10 @@ static void serve(struct evr_rs *rs, const struct evr_rs_event *event)
 {
 	struct evr_rs *subject = event->id->context;
 
+	if (rs->dgram) {
+		evr_rs_dgram_event(rs, event);
+		return;
+	}
 	switch (rs->state) {
 	case EVR_RS_LISTENING:
 		if (event->type == RDMA_CM_EVENT_CONNECT_REQUEST || subject == rs)
@@ -82,17 +88,53 @@ static void serve(struct evr_rs *rs, const struct evr_rs_event *event)
 	}
 }
 
-bool evr_rs_read_events(struct evr_rs *rs)
+/* A listener and datagrams may hear again later; for a connection it is the end. */
+void evr_rs_deafen(struct evr_rs *rs, int error)
+{
+	switch (rs->state) {
+	case EVR_RS_LISTENING:
+		rs->deaf = error;
+		break;
+	case EVR_RS_CONNECTED:
+		rs->deaf = error;
+		evr_stream_fail(&rs->stream, error);
+		break;
+	case EVR_RS_OPEN:
+		rs->dgram->error = error;
+		break;
+	default:
+		if (evr_rs_is_connecting(rs))
+			evr_rs_connect_fail(rs, error);
+		break;
+	}
+}
+
+/* 1: there was one; 0: there is none, or -errno. */
+static int read_event(struct evr_rs *rs)
 {
 	struct rdma_cm_event *event;
 	struct evr_rs_event copied;
-	bool any = false;
 
-	while (rs->channel && !rdma_get_cm_event(rs->channel, &event)) {
-		copy(&copied, event);
-		rdma_ack_cm_event(event);
-		serve(rs, &copied);
-		any = true;
+	if (rdma_get_cm_event(rs->channel, &event))
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	copy(&copied, event);
+	rdma_ack_cm_event(event);
+	serve(rs, &copied);
+	return 1;
+}
+
+bool evr_rs_read_events(struct evr_rs *rs)
+{
+	bool any = false;
+	int ret = 1;
+
+	while (ret > 0 && rs->channel && !rs->deaf) {
+		ret = read_event(rs);
+		any = any || ret;
 	}
+	if (ret < 0 && rs->dgram)
+		evr_rs_dgram_unwatch(rs, rs->channel->fd);
+	else if (ret < 0)
+		evr_rs_deafen(rs, ret);
 	return any;
 }

@@ -1,16 +1,23 @@
 /* The flags of an rsocket's number. O_NONBLOCK is in both places: its own, and the descriptor's. */
-#include "rs/rs.h"
+#include "rs/helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 
+/* One that could not show what comes stays blocking. */
 static int set_flags(struct evr_rs *rs, long flags)
 {
-	if (fcntl(rs->fd, F_SETFL, flags))
-		return -errno;
+	bool before = rs->nonblock;
+	int ret;
+
 	rs->nonblock = flags & O_NONBLOCK;
-	return 0;
+	ret = evr_rs_watch(rs);
+	if (!ret && fcntl(rs->fd, F_SETFL, flags))
+		ret = -errno;
+	if (ret)
+		rs->nonblock = before;
+	return ret;
 }
 
 static int own_result(int ret)

@@ -1,39 +1,47 @@
 #include "rs/helper.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "rs/ready.h"
 #include "util/clock.h"
+#include "util/thread.h"
 
 enum {
-	TICK_MS = 2,	 /* how often it looks at those that have no event to wait for */
-	LATE_US = 2000,	 /* for so long nobody was in rpoll() */
+	TICK_MS = 2, /* how often it looks at those that have no event to wait for */
+	NS_PER_US = 1000,
 	EXIT_US = 500000 /* what the end of the process waits for those that are closing */
 };
 
-enum { EVENTS = 64, CQ_SHIFT = 32 };
+/*
+ * What of an rsocket a descriptor in the epoll set is; its number is in the lower half. What is the
+ * helper's own has only a kind.
+ */
+enum { EVENTS = 64, KIND_SHIFT = 32 };
+enum { WAKE = EVR_RS_KINDS, LATE };
 
 /*
- * Its lock may be taken while an rsocket's is held, not the other way round. A child of fork() has
- * no such thread, and what it inherits here is not its own: it begins anew.
+ * Its lock may be taken while an rsocket's is held, not the other way round. The descriptors are
+ * there while the thread runs, and it runs while there are users. A child of fork() has no such
+ * thread: it begins anew.
  */
 static struct {
 	pthread_mutex_t lock;
 	int epoll_fd;
 	int wake_fd;
-	pid_t pid;
+	int late_fd; /* a timer: somebody left rpoll(), and may not have come back */
+	pid_t pid;   /* whose the thread is, or was */
 	bool running;
-	unsigned int users; /* rsockets that are watched, and the entries of the lists */
+	unsigned int users; /* rsockets that are watched, timers, and the entries of the lists */
 	struct evr_rs_list late;
 	struct evr_rs_list closing;
 } helper = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.epoll_fd = -1,
 	.wake_fd = -1,
+	.late_fd = -1,
 	.late = TAILQ_HEAD_INITIALIZER(helper.late),
 	.closing = TAILQ_HEAD_INITIALIZER(helper.closing),
 };
@@ -46,6 +54,14 @@ static void wake(void)
 	(void)ret;
 }
 
+/* Not at once: who comes back to rpoll() soon, and most do, shall not have paid for a wake-up. */
+static void wake_late(void)
+{
+	const struct itimerspec when = { .it_value.tv_nsec = (long)EVR_RS_LATE_US * NS_PER_US };
+
+	timerfd_settime(helper.late_fd, 0, &when, NULL);
+}
+
 /* --- in the thread --------------------------------------------------------------------------- */
 
 static void serve(uint64_t data)
@@ -55,17 +71,29 @@ static void serve(uint64_t data)
 	if (!rs)
 		return;
 	pthread_mutex_lock(&rs->lock);
-	if (rs->watched) {
-		if (data >> CQ_SHIFT)
-			evr_rs_take_cq_event(rs);
-		else
-			evr_rs_read_events(rs);
-		evr_rs_progress(rs);
-		evr_rs_wake(rs);
-		evr_rs_settle(rs);
-	}
+	evr_rs_serve(rs, (enum evr_rs_kind)(data >> KIND_SHIFT));
 	pthread_mutex_unlock(&rs->lock);
 	evr_rs_put(rs);
+}
+
+static void serve_event(uint64_t data)
+{
+	switch (data >> KIND_SHIFT) {
+	case WAKE:
+		evr_rs_drain_sleeper(helper.wake_fd);
+		break;
+	case LATE:
+		evr_rs_drain_sleeper(helper.late_fd);
+		break;
+	default:
+		serve(data);
+		break;
+	}
+}
+
+static bool has_to_say(struct evr_rs *rs)
+{
+	return evr_rs_is_going(rs) && !evr_rs_has_arrived(rs);
 }
 
 static bool is_done(struct evr_rs *rs, uint64_t now)
@@ -73,37 +101,20 @@ static bool is_done(struct evr_rs *rs, uint64_t now)
 	evr_rs_read_events(rs);
 	if (rs->state == EVR_RS_CONNECTED)
 		evr_rs_poll_cq(rs);
-	if (now < rs->deadline_us && rs->state == EVR_RS_CONNECTED && !evr_rs_has_arrived(rs))
+	if (now < rs->deadline_us && (rs->unanswered || has_to_say(rs)))
 		return false;
+	rs->unanswered = false;
 	rs->state = EVR_RS_CLOSED;
 	evr_rs_end(rs);
 	return true;
 }
 
-/* Whether it needs no more looking at. */
-static bool comes_back(struct evr_rs *rs, uint64_t now)
-{
-	if (rs->state == EVR_RS_CLOSED)
-		return true;
-	if (rs->closing)
-		return is_done(rs, now);
-	/* Its user sleeps, and says when it wakes up. */
-	if (!rs->by_rpoll || !TAILQ_EMPTY(&rs->sleepers))
-		return true;
-	if (now - rs->rpolled_us < LATE_US)
-		return false;
-	rs->by_rpoll = false;
-	rs->late = false;
-	evr_rs_settle(rs);
-	return true;
-}
-
-static struct evr_rs *first_of(struct evr_rs_list *list)
+static struct evr_rs *last_of(struct evr_rs_list *list)
 {
 	struct evr_rs *rs;
 
 	pthread_mutex_lock(&helper.lock);
-	rs = TAILQ_FIRST(list);
+	rs = TAILQ_LAST(list, evr_rs_list);
 	pthread_mutex_unlock(&helper.lock);
 	return rs;
 }
@@ -139,13 +150,10 @@ static void put_last(struct evr_rs_list *list, struct evr_rs *rs)
 /* Only the thread takes from the lists, so that the last one stays where it is meanwhile. */
 static void look_at(struct evr_rs_list *list, bool (*is_over)(struct evr_rs *rs, uint64_t now))
 {
-	uint64_t now = evr_clock_now_us();
-	struct evr_rs *rs, *last;
+	struct evr_rs *rs, *last = last_of(list);
+	uint64_t now = last ? evr_clock_now_us() : 0;
 	bool over;
 
-	pthread_mutex_lock(&helper.lock);
-	last = TAILQ_LAST(list, evr_rs_list);
-	pthread_mutex_unlock(&helper.lock);
 	do {
 		rs = take_first(list, last);
 		if (!rs)
@@ -162,16 +170,39 @@ static void look_at(struct evr_rs_list *list, bool (*is_over)(struct evr_rs *rs,
 	} while (rs != last);
 }
 
+static void close_one(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void close_fds(void)
+{
+	close_one(&helper.epoll_fd);
+	close_one(&helper.wake_fd);
+	close_one(&helper.late_fd);
+}
+
 static bool is_idle(void)
 {
 	bool idle;
 
 	pthread_mutex_lock(&helper.lock);
 	idle = !helper.users;
-	if (idle)
+	if (idle) {
 		helper.running = false;
+		close_fds();
+	}
 	pthread_mutex_unlock(&helper.lock);
 	return idle;
+}
+
+static bool comes_back(struct evr_rs *rs, uint64_t now)
+{
+	if (rs->closing && rs->state != EVR_RS_CLOSED)
+		return is_done(rs, now);
+	return evr_rs_comes_back(rs, now);
 }
 
 static void *run(void *arg)
@@ -180,15 +211,11 @@ static void *run(void *arg)
 	int num, i;
 
 	do {
-		bool ticks = first_of(&helper.late) || first_of(&helper.closing);
+		bool ticks = last_of(&helper.late) || last_of(&helper.closing);
 
 		num = epoll_wait(helper.epoll_fd, events, EVENTS, ticks ? TICK_MS : -1);
-		for (i = 0; i < num; i++) {
-			if (events[i].data.u64 == UINT64_MAX)
-				evr_rs_drain_sleeper(helper.wake_fd);
-			else
-				serve(events[i].data.u64);
-		}
+		for (i = 0; i < num; i++)
+			serve_event(events[i].data.u64);
 		look_at(&helper.late, comes_back);
 		look_at(&helper.closing, is_done);
 	} while (!is_idle());
@@ -197,74 +224,71 @@ static void *run(void *arg)
 
 /* --- its beginning and its end --------------------------------------------------------------- */
 
-static void close_inherited(void)
+static int add(int fd, uint64_t data)
 {
-	if (helper.epoll_fd >= 0)
-		close(helper.epoll_fd);
-	if (helper.wake_fd >= 0)
-		close(helper.wake_fd);
-	helper.epoll_fd = helper.wake_fd = -1;
-	helper.running = false;
-	helper.users = 0;
-	TAILQ_INIT(&helper.late);
-	TAILQ_INIT(&helper.closing);
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = data };
+
+	return epoll_ctl(helper.epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-static int open_fds(void)
+static int open_epoll(void)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.u64 = UINT64_MAX };
-
-	if (helper.pid == getpid())
-		return 0;
-	close_inherited();
 	helper.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	return helper.epoll_fd < 0 ? -errno : 0;
+}
+
+static int open_wake(void)
+{
 	helper.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (helper.epoll_fd < 0 || helper.wake_fd < 0 ||
-		epoll_ctl(helper.epoll_fd, EPOLL_CTL_ADD, helper.wake_fd, &event))
-		return -errno;
-	helper.pid = getpid();
+	return helper.wake_fd < 0 ? -errno : add(helper.wake_fd, (uint64_t)WAKE << KIND_SHIFT);
+}
+
+static int open_late(void)
+{
+	helper.late_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	return helper.late_fd < 0 ? -errno : add(helper.late_fd, (uint64_t)LATE << KIND_SHIFT);
+}
+
+static int start(void)
+{
+	int ret = open_epoll();
+
+	if (!ret)
+		ret = open_wake();
+	if (!ret)
+		ret = open_late();
+	if (!ret)
+		ret = evr_thread_start(run, NULL);
+	if (ret) {
+		close_fds();
+		return ret;
+	}
+	helper.pid = evr_rs_pid();
+	helper.running = true;
 	return 0;
 }
 
-/* The program's signals are for the program's threads. */
-static int start(void)
+/* With the lock. */
+static int count_user(void)
 {
-	sigset_t all, before;
-	pthread_attr_t attr;
-	pthread_t thread;
-	int ret;
+	int ret = helper.running ? 0 : start();
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	ret = -pthread_create(&thread, &attr, run, NULL);
-	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	helper.running = !ret;
+	if (!ret)
+		helper.users++;
 	return ret;
 }
 
-static int use(struct evr_rs_list *list, struct evr_rs *rs)
+int evr_rs_helper_use(void)
 {
 	int ret;
 
 	pthread_mutex_lock(&helper.lock);
-	ret = open_fds();
-	if (!ret && !helper.running)
-		ret = start();
-	if (!ret)
-		helper.users++;
-	if (!ret && list) {
-		if (TAILQ_EMPTY(list))
-			wake();
-		TAILQ_INSERT_TAIL(list, rs, helper_link);
-	}
+	ret = count_user();
 	pthread_mutex_unlock(&helper.lock);
 	return ret;
 }
 
-static void stop_using(void)
+void evr_rs_helper_stop_using(void)
 {
 	pthread_mutex_lock(&helper.lock);
 	helper.users--;
@@ -273,13 +297,20 @@ static void stop_using(void)
 	pthread_mutex_unlock(&helper.lock);
 }
 
+bool evr_rs_helper_is_ours(void)
+{
+	return helper.pid == evr_rs_pid();
+}
+
 static bool has_closing(void)
 {
 	struct evr_rs *rs;
 	bool any;
 
 	pthread_mutex_lock(&helper.lock);
-	any = !TAILQ_EMPTY(&helper.closing);
+	any = false;
+	TAILQ_FOREACH (rs, &helper.closing, helper_link)
+		any = any || !rs->apart;
 	TAILQ_FOREACH (rs, &helper.late, helper_link)
 		any = any || rs->closing;
 	pthread_mutex_unlock(&helper.lock);
@@ -295,99 +326,90 @@ __attribute__((destructor)) static void finish(void)
 		usleep(EVR_US_PER_MS);
 }
 
-/* --- watching -------------------------------------------------------------------------------- */
+/* --- fork ------------------------------------------------------------------------------------ */
 
-static bool add(struct evr_rs *rs, int fd, bool is_cq)
+void evr_rs_helper_before_fork(void)
+{
+	pthread_mutex_lock(&helper.lock);
+}
+
+void evr_rs_helper_after_fork(void)
+{
+	pthread_mutex_unlock(&helper.lock);
+}
+
+/* At once: the numbers may soon be other files of the child's. */
+void evr_rs_helper_begin_child(void)
+{
+	close_fds();
+	helper.running = false;
+	helper.users = 0;
+	TAILQ_INIT(&helper.late);
+	TAILQ_INIT(&helper.closing);
+	pthread_mutex_unlock(&helper.lock);
+}
+
+/* --- what it watches ------------------------------------------------------------------------- */
+
+static uint64_t data_of(const struct evr_rs *rs, enum evr_rs_kind kind)
+{
+	return (uint32_t)rs->fd | (uint64_t)kind << KIND_SHIFT;
+}
+
+int evr_rs_helper_add(const struct evr_rs *rs, int fd, enum evr_rs_kind kind)
+{
+	return add(fd, data_of(rs, kind));
+}
+
+/* It stays in the set, where it had its place: that nothing can fail. */
+void evr_rs_helper_mute(const struct evr_rs *rs, int fd, enum evr_rs_kind kind, bool muted)
 {
 	struct epoll_event event = {
-		.events = EPOLLIN,
-		.data.u64 = (uint32_t)rs->fd | (uint64_t)is_cq << CQ_SHIFT,
+		.events = muted ? 0 : EPOLLIN,
+		.data.u64 = data_of(rs, kind),
 	};
 
-	return !epoll_ctl(helper.epoll_fd, EPOLL_CTL_ADD, fd, &event);
+	epoll_ctl(helper.epoll_fd, EPOLL_CTL_MOD, fd, &event);
 }
 
-static void unwatch_cq(struct evr_rs *rs)
+void evr_rs_helper_remove(int fd)
 {
-	if (rs->cq_watched && rs->transport.channel)
-		epoll_ctl(helper.epoll_fd, EPOLL_CTL_DEL, rs->transport.channel->fd, NULL);
-	rs->cq_watched = false;
+	epoll_ctl(helper.epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
-/* A child of fork() leaves alone what its parent watches. */
-void evr_rs_unwatch(struct evr_rs *rs)
+int evr_rs_helper_add_timer(struct evr_rs *rs, int fd)
 {
-	if (!rs->watched || helper.pid != getpid())
+	int ret = evr_rs_helper_use();
+
+	if (ret)
+		return ret;
+	ret = evr_rs_helper_add(rs, fd, EVR_RS_TIMER);
+	if (ret)
+		evr_rs_helper_stop_using();
+	return ret;
+}
+
+void evr_rs_helper_remove_timer(int fd)
+{
+	if (!evr_rs_helper_is_ours())
 		return;
-	unwatch_cq(rs);
-	if (rs->channel)
-		epoll_ctl(helper.epoll_fd, EPOLL_CTL_DEL, rs->channel->fd, NULL);
-	rs->watched = false;
-	stop_using();
+	evr_rs_helper_remove(fd);
+	evr_rs_helper_stop_using();
 }
 
-static void watch(struct evr_rs *rs)
-{
-	if (!rs->watched && rs->channel) {
-		if (use(NULL, NULL))
-			return;
-		rs->watched = true;
-		add(rs, rs->channel->fd, false);
-	}
-	if (rs->watched && !rs->cq_watched && !rs->by_rpoll && rs->transport.channel &&
-		rs->state == EVR_RS_CONNECTED)
-		rs->cq_watched = add(rs, rs->transport.channel->fd, true);
-}
+/* --- what it looks at ------------------------------------------------------------------------ */
 
-static bool needs_help(const struct evr_rs *rs)
+void evr_rs_helper_expect(struct evr_rs *rs)
 {
-	return rs->nonblock && (rs->state == EVR_RS_LISTENING || rs->state == EVR_RS_CONNECTED ||
-				       evr_rs_is_connecting(rs));
-}
-
-void evr_rs_settle(struct evr_rs *rs)
-{
-	if (!rs->nonblock || rs->fd < 0) {
-		evr_rs_unwatch(rs);
-		return;
-	}
-	if (!needs_help(rs))
-		evr_rs_unwatch(rs);
-	else
-		watch(rs);
-	if (rs->by_rpoll && rs->watched)
-		return;
-	evr_rs_show(rs);
-	while (rs->cq_watched && !evr_rs_shows_all(rs) && evr_rs_arm(rs))
-		evr_rs_show(rs);
-}
-
-/* --- rpoll ----------------------------------------------------------------------------------- */
-
-void evr_rs_enter_rpoll(struct evr_rs *rs)
-{
-	if (!rs->nonblock || rs->by_rpoll)
-		return;
-	rs->by_rpoll = true;
-	unwatch_cq(rs);
-}
-
-void evr_rs_leave_rpoll(struct evr_rs *rs, uint64_t now_us)
-{
-	if (!rs->by_rpoll)
-		return;
-	rs->rpolled_us = now_us;
-	if (rs->late || !rs->watched)
-		return;
 	atomic_fetch_add(&rs->refs, 1);
 	rs->late = true;
-	if (!use(&helper.late, rs))
-		return;
-	rs->late = false;
-	atomic_fetch_sub(&rs->refs, 1);
+	pthread_mutex_lock(&helper.lock);
+	helper.users++;
+	if (TAILQ_EMPTY(&helper.late))
+		wake_late();
+	TAILQ_INSERT_TAIL(&helper.late, rs, helper_link);
+	pthread_mutex_unlock(&helper.lock);
 }
-
-/* --- closing --------------------------------------------------------------------------------- */
 
 int evr_rs_helper_close(struct evr_rs *rs, uint64_t deadline_us)
 {
@@ -397,9 +419,14 @@ int evr_rs_helper_close(struct evr_rs *rs, uint64_t deadline_us)
 	rs->closing = true;
 	if (rs->late)
 		return 0;
-	atomic_fetch_add(&rs->refs, 1);
-	ret = use(&helper.closing, rs);
-	if (ret)
-		atomic_fetch_sub(&rs->refs, 1);
+	pthread_mutex_lock(&helper.lock);
+	ret = count_user();
+	if (!ret) {
+		atomic_fetch_add(&rs->refs, 1);
+		if (TAILQ_EMPTY(&helper.closing))
+			wake();
+		TAILQ_INSERT_TAIL(&helper.closing, rs, helper_link);
+	}
+	pthread_mutex_unlock(&helper.lock);
 	return ret;
 }

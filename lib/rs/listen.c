@@ -3,10 +3,11 @@
  * than the backlog wait; others wait for their turn with nothing made for them yet. Each has its
  * answer by events, so that a peer that withholds its last message holds up nobody else.
  */
-#include "rs/rs.h"
+#include "rs/helper.h"
 
 #include <errno.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 enum {
 	WAITING_MAX = 1024,  /* requests without anything made for them */
@@ -109,16 +110,15 @@ static int new_child(struct evr_rs *listener, const struct evr_rs_event *event)
 	child->request = request;
 	child->id = event->id;
 	child->id->context = child;
+	child->peer = event->id->route.addr.dst_storage;
 	child->state = EVR_RS_REQUESTED;
 	TAILQ_INSERT_TAIL(&listener->listener.requested, child, link);
 	listener->listener.waiting++;
 	return 0;
 }
 
-void evr_rs_listener_event(struct evr_rs *listener, const struct evr_rs_event *event)
+static void take_request(struct evr_rs *listener, const struct evr_rs_event *event)
 {
-	if (event->type != RDMA_CM_EVENT_CONNECT_REQUEST)
-		return;
 	if (new_child(listener, event)) {
 		rdma_reject(event->id, NULL, 0);
 		rdma_destroy_id(event->id);
@@ -126,10 +126,32 @@ void evr_rs_listener_event(struct evr_rs *listener, const struct evr_rs_event *e
 	accept_more(listener);
 }
 
+/* Its address went with its device: nobody can reach it any more, nor those who wait. */
+static void lose_device(struct evr_rs *listener)
+{
+	listener->state = EVR_RS_FAILED;
+	listener->error = -ENODEV;
+	listener->told = false;
+	evr_rs_end(listener);
+}
+
+void evr_rs_listener_event(struct evr_rs *listener, const struct evr_rs_event *event)
+{
+	if (event->type == RDMA_CM_EVENT_CONNECT_REQUEST)
+		take_request(listener, event);
+	else if (event->type == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		lose_device(listener);
+}
+
+/*
+ * On iWARP what arrives before the peer has read the reply is a violation to it (RFC 5044, 7.1.3):
+ * it speaks first, and rsockets do at once.
+ */
 static void set_accepted(struct evr_rs *listener, struct evr_rs *child)
 {
 	TAILQ_REMOVE(&listener->listener.accepting, child, link);
 	child->state = EVR_RS_CONNECTED;
+	child->held = child->transport.iwarp;
 	TAILQ_INSERT_TAIL(&listener->listener.accepted, child, link);
 	evr_rs_transport_connected(&child->transport);
 	evr_rs_poll_cq(child);
@@ -154,9 +176,14 @@ void evr_rs_child_event(
 			accept_more(listener);
 			break;
 		}
+		if (!child->why)
+			child->why = evr_rs_event_error(event);
 		evr_rs_poll_cq(child);
 		if (!evr_stream_status(&child->stream).finished)
-			evr_stream_fail(&child->stream, evr_rs_event_error(event));
+			evr_stream_fail(&child->stream, child->why);
+		/* Only when nothing of ours is on the device can it leave. */
+		if (event->type == RDMA_CM_EVENT_DEVICE_REMOVAL)
+			evr_rs_end(child);
 		break;
 	}
 }
@@ -180,6 +207,8 @@ void evr_rs_listener_end(struct evr_rs *listener)
 
 static int begin(struct evr_rs *rs, int backlog)
 {
+	if (rs->dgram)
+		return -EOPNOTSUPP;
 	if (rs->state != EVR_RS_NEW && rs->state != EVR_RS_LISTENING)
 		return -EINVAL;
 	backlog = backlog < 0 ? 0 : backlog;
@@ -199,14 +228,11 @@ int rlisten(int socket, int backlog)
 }
 
 /* Its events come to a channel of its own from now on; those that waited move without a wake-up. */
-static int detach(struct evr_rs *listener, struct evr_rs *child)
+static int move_events(struct evr_rs *child)
 {
 	struct rdma_event_channel *channel;
-	int ret = evr_rs_open_pair(child, 0);
+	int ret = evr_rs_open_channel(&channel);
 
-	if (ret)
-		return ret;
-	ret = evr_rs_open_channel(&channel);
 	if (ret)
 		return ret;
 	if (rdma_migrate_id(child->id, channel)) {
@@ -214,25 +240,85 @@ static int detach(struct evr_rs *listener, struct evr_rs *child)
 		rdma_destroy_event_channel(channel);
 		return ret;
 	}
-	leave_list(listener, child);
 	child->channel = channel;
+	return 0;
+}
+
+/* One whose device leaves just now cannot be moved, and the event that says so is there. */
+static int move(struct evr_rs *listener, struct evr_rs *child)
+{
+	int ret = evr_rs_keepalive_update(child);
+
+	if (!ret)
+		ret = move_events(child);
+	if (ret)
+		evr_rs_read_events(listener);
+	return child->id ? ret : 0;
+}
+
+static void close_pair(struct evr_rs *child)
+{
+	evr_rs_keepalive_stop(child);
+	close(child->fd);
+	close(child->other_fd);
+	child->fd = child->other_fd = -1;
+}
+
+/* One whose device has left has no id any more, only what it had received. */
+static int detach(struct evr_rs *listener, struct evr_rs *child)
+{
+	int ret = evr_rs_open_pair(child, 0);
+
+	if (ret)
+		return ret;
+	if (child->id)
+		ret = move(listener, child);
+	if (ret) {
+		close_pair(child);
+		return ret;
+	}
+	leave_list(listener, child);
 	evr_rs_read_events(child);
 	return 0;
+}
+
+/* Why there is none: told once. */
+static int why_none(struct evr_rs *rs)
+{
+	int error = rs->deaf;
+
+	rs->deaf = 0;
+	if (rs->state == EVR_RS_LISTENING)
+		return error;
+	if (rs->state != EVR_RS_FAILED || rs->told)
+		return -EINVAL;
+	rs->told = true;
+	return rs->error;
+}
+
+/* What was wrong before is told unless there is one all the same. */
+static int look_for_one(struct evr_rs *rs)
+{
+	int error = rs->deaf;
+
+	rs->deaf = 0;
+	evr_rs_progress(rs);
+	return TAILQ_EMPTY(&rs->listener.accepted) ? error : 0;
 }
 
 static int wait_for_one(struct evr_rs *rs)
 {
 	struct evr_rs_wait wait = evr_rs_wait_until(UINT64_MAX);
-	int ret = 0;
+	int ret = rs->dgram ? -EOPNOTSUPP : 0;
 
 	if (rs->state == EVR_RS_LISTENING && TAILQ_EMPTY(&rs->listener.accepted))
-		evr_rs_progress(rs);
+		ret = look_for_one(rs);
 	while (!ret) {
-		if (rs->state != EVR_RS_LISTENING)
-			return -EINVAL;
-		if (!TAILQ_EMPTY(&rs->listener.accepted))
+		if (rs->state == EVR_RS_LISTENING && !TAILQ_EMPTY(&rs->listener.accepted))
 			return 0;
-		ret = rs->nonblock ? -EAGAIN : evr_rs_wait(rs, &wait);
+		ret = why_none(rs);
+		if (!ret)
+			ret = rs->nonblock ? -EAGAIN : evr_rs_wait(rs, &wait);
 	}
 	return ret;
 }
@@ -264,11 +350,9 @@ int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 	if (ret)
 		return (int)evr_rs_leave(rs, ret);
 	fd = child->fd;
+	if (addr && addrlen)
+		evr_rs_copy_name((struct sockaddr *)&child->peer, addr, addrlen);
 	ret = evr_rs_publish(child);
 	evr_rs_leave(rs, 0);
-	if (ret)
-		return (int)evr_rs_result(ret);
-	if (addr && addrlen)
-		rgetpeername(fd, addr, addrlen);
-	return fd;
+	return ret ? (int)evr_rs_result(ret) : fd;
 }

@@ -1,24 +1,18 @@
 /* Addresses: its own, and its peer's. */
-#include "rs/rs.h"
+#include "rs/dgram.h"
 
 #include <errno.h>
-#include <netinet/in.h>
+#include <infiniband/ib.h>
 #include <string.h>
+
+#include "util/sockaddr.h"
 
 static socklen_t len_of(const struct sockaddr *addr)
 {
-	switch (addr->sa_family) {
-	case AF_INET:
-		return sizeof(struct sockaddr_in);
-	case AF_INET6:
-		return sizeof(struct sockaddr_in6);
-	default:
-		return 0;
-	}
+	return addr->sa_family == AF_IB ? sizeof(struct sockaddr_ib) : evr_sockaddr_len(addr);
 }
 
-/* As much as there is room for; the length is that of the whole. */
-static int copy_name(const struct sockaddr *name, struct sockaddr *addr, socklen_t *addrlen)
+int evr_rs_copy_name(const struct sockaddr *name, struct sockaddr *addr, socklen_t *addrlen)
 {
 	socklen_t len = len_of(name);
 
@@ -34,9 +28,11 @@ static int get_own(struct evr_rs *rs, struct sockaddr *addr, socklen_t *addrlen)
 	struct sockaddr_storage none = { .ss_family = (sa_family_t)rs->domain };
 	struct sockaddr *name = rs->id ? rdma_get_local_addr(rs->id) : NULL;
 
+	if (rs->dgram)
+		return evr_rs_dgram_name(rs, addr, addrlen, false);
 	if (!name || !name->sa_family)
 		name = (struct sockaddr *)&none;
-	return copy_name(name, addr, addrlen);
+	return evr_rs_copy_name(name, addr, addrlen);
 }
 
 int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen)
@@ -48,9 +44,11 @@ int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen)
 
 static int get_peer(struct evr_rs *rs, struct sockaddr *addr, socklen_t *addrlen)
 {
+	if (rs->dgram)
+		return evr_rs_dgram_name(rs, addr, addrlen, true);
 	if (rs->state != EVR_RS_CONNECTED || !rs->id || rs->stream.error)
 		return -ENOTCONN;
-	return copy_name(rdma_get_peer_addr(rs->id), addr, addrlen);
+	return evr_rs_copy_name(rdma_get_peer_addr(rs->id), addr, addrlen);
 }
 
 int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen)
@@ -60,18 +58,32 @@ int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen)
 	return rs ? (int)evr_rs_leave(rs, get_peer(rs, addr, addrlen)) : -1;
 }
 
-static int bind_to(struct evr_rs *rs, const struct sockaddr *addr, socklen_t addrlen)
+int evr_rs_check_name(const struct evr_rs *rs, const struct sockaddr *addr, socklen_t len)
 {
-	struct sockaddr_storage name = { 0 };
-
-	if (rs->state != EVR_RS_NEW || !addr || addrlen > sizeof(name) || addrlen < sizeof(*addr))
+	if (!addr || len < sizeof(addr->sa_family))
 		return -EINVAL;
 	if (addr->sa_family != rs->domain)
 		return -EAFNOSUPPORT;
-	if (addrlen < len_of(addr))
+	return len < len_of(addr) ? -EINVAL : 0;
+}
+
+static int bind_to(struct evr_rs *rs, const struct sockaddr *addr, socklen_t addrlen)
+{
+	struct sockaddr_storage name = { 0 };
+	int ret;
+
+	if (rs->dgram)
+		return evr_rs_dgram_bind(rs, addr, addrlen);
+	if (rs->state != EVR_RS_NEW)
 		return -EINVAL;
-	memcpy(&name, addr, addrlen);
-	return rdma_bind_addr(rs->id, (struct sockaddr *)&name) ? -errno : 0;
+	ret = evr_rs_check_name(rs, addr, addrlen);
+	if (ret)
+		return ret;
+	memcpy(&name, addr, len_of(addr));
+	if (rdma_bind_addr(rs->id, (struct sockaddr *)&name))
+		return -errno;
+	rs->bound = name;
+	return 0;
 }
 
 int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)

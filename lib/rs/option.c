@@ -1,16 +1,21 @@
 #include "rs/option.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
 
+#include "rs/dgram.h"
+#include "rs/helper.h"
 #include "rs/ready.h"
 #include "util/number.h"
 
 enum {
 	DOUBLED = 2, /* as the kernel does for its own book-keeping, and programs expect */
 	SEGMENT = 2048,
+	SECONDS_MAX = 32767, /* of TCP's times, and how many probes it sends at most */
+	PROBES_MAX = 127,
 };
 
 /* --- the CM's -------------------------------------------------------------------------------- */
@@ -87,21 +92,31 @@ static int set_socket(struct evr_rs *rs, int name, int value)
 		return set_buffer(rs, name, value);
 	case SO_KEEPALIVE:
 		rs->options.keepalive = value;
-		return 0;
+		return evr_rs_keepalive_update(rs);
 	case SO_OOBINLINE:
 		rs->options.oobinline = value;
+		return 0;
+	case SO_BROADCAST:
+		rs->options.broadcast = value;
 		return 0;
 	default:
 		return -ENOTSUP;
 	}
 }
 
-static int set_positive(int *to, int value)
+static int set_positive(int *to, int value, int most)
 {
-	if (value <= 0)
+	if (value <= 0 || value > most)
 		return -EINVAL;
 	*to = value;
 	return 0;
+}
+
+static int set_keepidle(struct evr_rs *rs, int value)
+{
+	int ret = set_positive(&rs->options.keepidle_s, value, SECONDS_MAX);
+
+	return ret ? ret : evr_rs_keepalive_update(rs);
 }
 
 static int set_tcp(struct evr_rs *rs, int name, int value)
@@ -111,13 +126,13 @@ static int set_tcp(struct evr_rs *rs, int name, int value)
 		rs->options.nodelay = value;
 		return 0;
 	case TCP_KEEPIDLE:
-		return set_positive(&rs->options.keepidle_s, value);
+		return set_keepidle(rs, value);
 	case TCP_KEEPINTVL:
-		return set_positive(&rs->options.keepintvl_s, value);
+		return set_positive(&rs->options.keepintvl_s, value, SECONDS_MAX);
 	case TCP_KEEPCNT:
-		return set_positive(&rs->options.keepcnt, value);
+		return set_positive(&rs->options.keepcnt, value, PROBES_MAX);
 	case TCP_MAXSEG:
-		return set_positive(&rs->options.maxseg, value);
+		return set_positive(&rs->options.maxseg, value, INT_MAX);
 	default:
 		return -ENOTSUP;
 	}
@@ -159,12 +174,12 @@ static int set_ip(struct evr_rs *rs, int level, int name, int value)
 	return -ENOTSUP;
 }
 
-/* An option that is one byte may be given as one. */
-static int value_of(const void *value, socklen_t len, int *number)
+/* An option of IP that is one byte may be given as one. */
+static int value_of(int level, const void *value, socklen_t len, int *number)
 {
 	if (len >= sizeof(*number))
 		memcpy(number, value, sizeof(*number));
-	else if (len)
+	else if (len && level == IPPROTO_IP)
 		*number = *(const uint8_t *)value;
 	else
 		return -EINVAL;
@@ -177,9 +192,13 @@ static int set(struct evr_rs *rs, int level, int name, const void *value, sockle
 
 	if (!value)
 		return -EFAULT;
+	if (rs->dgram && level != SOL_RDMA)
+		return evr_rs_dgram_set(rs, level, name, value, len);
 	if (level == SOL_SOCKET && name == SO_LINGER)
 		return set_linger(rs, value, len);
-	ret = value_of(value, len, &number);
+	if (level == IPPROTO_TCP && name == TCP_CONGESTION)
+		return 0;
+	ret = value_of(level, value, len, &number);
 	if (ret)
 		return ret;
 	switch (level) {
@@ -236,6 +255,9 @@ static int get_socket(struct evr_rs *rs, int name, int *value)
 		return 0;
 	case SO_OOBINLINE:
 		*value = rs->options.oobinline;
+		return 0;
+	case SO_BROADCAST:
+		*value = rs->options.broadcast;
 		return 0;
 	case SO_ERROR:
 		*value = take_error(rs);
@@ -333,6 +355,39 @@ static int copy(void *to, socklen_t *to_len, const void *value, socklen_t len)
 	return 0;
 }
 
+/* --- what TCP tells of itself ---------------------------------------------------------------- */
+
+static uint8_t state_of_stream(const struct evr_stream *stream)
+{
+	if (stream->error || (stream->peer_shutdown && !stream->tx_open))
+		return TCP_CLOSE;
+	if (stream->peer_shutdown)
+		return TCP_CLOSE_WAIT;
+	return stream->tx_open ? TCP_ESTABLISHED : TCP_FIN_WAIT2;
+}
+
+static uint8_t state_of(const struct evr_rs *rs)
+{
+	if (evr_rs_is_connecting(rs))
+		return TCP_SYN_SENT;
+	if (rs->state == EVR_RS_LISTENING)
+		return TCP_LISTEN;
+	return rs->state == EVR_RS_CONNECTED ? state_of_stream(&rs->stream) : TCP_CLOSE;
+}
+
+/* Messages are in the place of packets; the rest has no like here, and is 0. */
+static int get_info(const struct evr_rs *rs, void *value, socklen_t *len)
+{
+	struct tcp_info info = {
+		.tcpi_state = state_of(rs),
+		.tcpi_snd_mss = (uint32_t)mtu_of(rs),
+		.tcpi_rcv_mss = (uint32_t)mtu_of(rs),
+		.tcpi_snd_cwnd = rs->options.sq_size,
+	};
+
+	return copy(value, len, &info, sizeof(info));
+}
+
 static int get(struct evr_rs *rs, int level, int name, void *value, socklen_t *len)
 {
 	struct linger linger = { .l_onoff = rs->options.linger, .l_linger = rs->options.linger_s };
@@ -340,8 +395,12 @@ static int get(struct evr_rs *rs, int level, int name, void *value, socklen_t *l
 
 	if (!value || !len)
 		return -EFAULT;
+	if (rs->dgram && level != SOL_RDMA)
+		return evr_rs_dgram_get(rs, level, name, value, len);
 	if (level == SOL_SOCKET && name == SO_LINGER)
 		return copy(value, len, &linger, sizeof(linger));
+	if (level == IPPROTO_TCP && name == TCP_INFO)
+		return get_info(rs, value, len);
 	ret = get_number(rs, level, name, &number);
 	return ret ? ret : copy(value, len, &number, sizeof(number));
 }

@@ -1,6 +1,7 @@
 #include "config.h"
 
 /* poll(2) of rsockets and of other descriptors at once. */
+#include "rs/dgram.h"
 #include "rs/helper.h"
 
 #include <errno.h>
@@ -28,7 +29,7 @@ static int stream_events(const struct evr_rs *rs)
 		return rs->told ? EVERYTHING : EVERYTHING | POLLERR;
 	if (status.readable || status.eof)
 		events |= READABLE;
-	if (status.writable || !rs->stream.tx_open)
+	if ((status.writable && !rs->held) || !rs->stream.tx_open)
 		events |= WRITABLE;
 	if (rs->stream.peer_shutdown || !rs->stream.rx_open)
 		events |= POLLRDHUP;
@@ -41,9 +42,11 @@ static int all_events(const struct evr_rs *rs)
 {
 	switch (rs->state) {
 	case EVR_RS_NEW:
-		return WRITABLE | POLLHUP;
+		return rs->dgram ? WRITABLE : WRITABLE | POLLHUP;
+	case EVR_RS_OPEN:
+		return evr_rs_dgram_events(rs);
 	case EVR_RS_LISTENING:
-		return TAILQ_EMPTY(&rs->listener.accepted) ? 0 : READABLE;
+		return TAILQ_EMPTY(&rs->listener.accepted) && !rs->deaf ? 0 : READABLE;
 	case EVR_RS_CONNECTED:
 		return stream_events(rs);
 	case EVR_RS_FAILED:
@@ -116,12 +119,12 @@ static int open_watches(struct watches *all)
 	return ret;
 }
 
-static void close_watch(struct evr_rs *rs, uint64_t now)
+static void close_watch(struct evr_rs *rs)
 {
 	pthread_mutex_lock(&rs->lock);
 	if (rs->by_rpoll && rs->state != EVR_RS_CLOSED) {
 		evr_rs_settle(rs);
-		evr_rs_leave_rpoll(rs, now);
+		evr_rs_leave_rpoll(rs);
 	}
 	pthread_mutex_unlock(&rs->lock);
 	evr_rs_put(rs);
@@ -129,12 +132,11 @@ static void close_watch(struct evr_rs *rs, uint64_t now)
 
 static void close_watches(struct watches *all)
 {
-	uint64_t now = evr_clock_now_us();
 	nfds_t i;
 
 	for (i = 0; all->watch && i < all->num; i++)
 		if (all->watch[i].rs)
-			close_watch(all->watch[i].rs, now);
+			close_watch(all->watch[i].rs);
 	if (all->watch != all->few) {
 		free(all->watch);
 		free(all->kernel);
@@ -150,15 +152,16 @@ static short look_at(struct watch *watch, short wanted, bool deep)
 
 	pthread_mutex_lock(&rs->lock);
 	evr_rs_enter_rpoll(rs);
+	if (deep)
+		evr_rs_progress(rs);
+	else
+		evr_rs_take_arrivals(rs);
 	events = evr_rs_poll_events(rs, wanted);
-	if ((events & wanted) != wanted && (deep || rs->state == EVR_RS_CONNECTED) &&
-		evr_rs_progress(rs))
-		events = evr_rs_poll_events(rs, wanted);
 	pthread_mutex_unlock(&rs->lock);
 	return events;
 }
 
-/* How many have something. deep: also what takes a system call to know. */
+/* How many have something. deep: also what takes a system call, or sleeping, to know. */
 static int look(struct watches *all, bool deep)
 {
 	int ready = 0;
@@ -209,14 +212,17 @@ static int spin(struct watches *all)
 
 /* --- sleeping -------------------------------------------------------------------------------- */
 
-/* Whether there was something new. */
-static bool enter(struct watches *all, struct watch *watch, int sleeper_fd)
+/*
+ * Whether there was something new. Since it was looked at another thread may have taken what came,
+ * and have woken those who slept by then.
+ */
+static bool enter(struct watches *all, struct watch *watch, short wanted, int sleeper_fd)
 {
 	struct evr_rs *rs = watch->rs;
 	bool news;
 
 	pthread_mutex_lock(&rs->lock);
-	news = evr_rs_arm(rs) || rs->state == EVR_RS_CLOSED;
+	news = evr_rs_arm(rs) || evr_rs_poll_events(rs, wanted);
 	watch->at = all->kernel_num;
 	watch->num = evr_rs_sleep_fds(rs, &all->kernel[all->kernel_num]);
 	all->kernel_num += watch->num;
@@ -236,7 +242,7 @@ static bool enter_all(struct watches *all, int sleeper_fd)
 		struct watch *watch = &all->watch[i];
 
 		if (watch->rs) {
-			news |= enter(all, watch, sleeper_fd);
+			news |= enter(all, watch, all->fds[i].events, sleeper_fd);
 		} else {
 			watch->at = all->kernel_num;
 			all->kernel[all->kernel_num++] = all->fds[i];
@@ -290,11 +296,6 @@ static int timeout_of(uint64_t deadline_us)
 	return now < deadline_us ? evr_clock_ms_of(deadline_us - now) : 0;
 }
 
-static int look_at_all(struct watches *all)
-{
-	return look_at_plain(all, look(all, true));
-}
-
 static int wait_for_any(struct watches *all, uint64_t deadline_us)
 {
 	int ready = spin(all), timeout, ret;
@@ -306,7 +307,7 @@ static int wait_for_any(struct watches *all, uint64_t deadline_us)
 		if (!timeout)
 			return 0;
 		ret = sleep_for(all, timeout);
-		ready = ret ? ret : look_at_all(all);
+		ready = ret ? ret : look_at_plain(all, look(all, false));
 	}
 	return ready;
 }
@@ -314,7 +315,7 @@ static int wait_for_any(struct watches *all, uint64_t deadline_us)
 static int poll_all(struct watches *all, int timeout_ms)
 {
 	uint64_t deadline_us = UINT64_MAX;
-	int ready = look_at_all(all);
+	int ready = look_at_plain(all, look(all, true));
 
 	if (ready || !timeout_ms)
 		return ready;

@@ -1,11 +1,22 @@
 /* What arrives, what completes, and what the stream sends by itself. */
-#include "rs/rs.h"
+#include "rs/dgram.h"
 
 #include <errno.h>
 
 #include "util/clock.h"
 
-enum { LOOK_US = 1000 };
+enum { LOOK_US = 1000, TURNS = 64 };
+
+/*
+ * What the device no longer takes, or gives back undone. Why, the CM may know, and has said it
+ * before the queue pair failed: the kernel takes that from us as the device is removed.
+ */
+static void fail(struct evr_rs *rs, int error)
+{
+	if (!rs->why)
+		evr_rs_read_events(rs);
+	evr_stream_fail(&rs->stream, rs->why ? rs->why : error);
+}
 
 void evr_rs_post(
 	struct evr_rs *rs, const struct evr_stream_work *work, const void *own, uint32_t lkey)
@@ -13,14 +24,14 @@ void evr_rs_post(
 	int ret = evr_rs_transport_post(&rs->transport, work, own, lkey);
 
 	if (ret)
-		evr_stream_fail(&rs->stream, ret);
+		fail(rs, ret);
 }
 
 void evr_rs_pump(struct evr_rs *rs)
 {
 	struct evr_stream_work work;
 
-	if (rs->state != EVR_RS_CONNECTED)
+	if (rs->state != EVR_RS_CONNECTED || rs->held)
 		return;
 	while (evr_stream_next(&rs->stream, &work))
 		evr_rs_post(rs, &work, NULL, 0);
@@ -62,15 +73,37 @@ static void take_message(struct evr_rs *rs, const struct ibv_wc *wc)
 
 static void take(struct evr_rs *rs, const struct ibv_wc *wc, struct evr_rs_receives *again)
 {
-	if (wc->status != IBV_WC_SUCCESS) {
-		if (!evr_stream_status(&rs->stream).finished)
-			evr_stream_fail(&rs->stream, error_of(wc->status));
-		evr_stream_complete(&rs->stream, wc->wr_id, false);
-	} else if (evr_wrid_is_recv(wc->wr_id)) {
+	if (wc->status != IBV_WC_SUCCESS)
+		return;
+	if (evr_wrid_is_recv(wc->wr_id)) {
+		rs->held = false;
 		take_message(rs, wc);
 		evr_rs_receives_add(again, &rs->transport, wc->wr_id);
 	} else {
 		evr_stream_complete(&rs->stream, wc->wr_id, true);
+	}
+}
+
+static void fail_for(struct evr_rs *rs, enum ibv_wc_status status)
+{
+	if (evr_stream_status(&rs->stream).finished)
+		return;
+	if (status == IBV_WC_WR_FLUSH_ERR)
+		fail(rs, error_of(status));
+	else
+		evr_stream_fail(&rs->stream, error_of(status));
+}
+
+/* After all that has arrived with them. */
+static void take_failed(struct evr_rs *rs, const struct ibv_wc *wcs, int num)
+{
+	int i;
+
+	for (i = 0; i < num; i++) {
+		if (wcs[i].status == IBV_WC_SUCCESS)
+			continue;
+		fail_for(rs, wcs[i].status);
+		evr_stream_complete(&rs->stream, wcs[i].wr_id, false);
 	}
 }
 
@@ -85,7 +118,8 @@ static void take_all(struct evr_rs *rs, const struct ibv_wc *wcs, int num)
 		take(rs, &wcs[i], &again);
 	ret = evr_rs_receives_post(&again, &rs->transport);
 	if (ret)
-		evr_stream_fail(&rs->stream, ret);
+		fail(rs, ret);
+	take_failed(rs, wcs, num);
 	evr_rs_pump(rs);
 }
 
@@ -111,7 +145,7 @@ bool evr_rs_poll_cq(struct evr_rs *rs)
 		else if (num < 0 && !rs->transport.broken)
 			lose(rs);
 		any = any || num;
-	} while (num == EVR_RS_BATCH);
+	} while (num == EVR_RS_BATCH && rs->transport.cq);
 	return any && num >= 0;
 }
 
@@ -126,15 +160,43 @@ static bool look_at_events(struct evr_rs *rs)
 	return evr_rs_read_events(rs);
 }
 
-bool evr_rs_progress(struct evr_rs *rs)
+/* A device that leaves carries data until its connections end: who never sleeps must look. */
+void evr_rs_count_turn(struct evr_rs *rs)
 {
-	bool any;
+	if (++rs->turns % TURNS == 0 && rs->state == EVR_RS_CONNECTED && !rs->watched)
+		look_at_events(rs);
+}
 
-	if (rs->state == EVR_RS_CONNECTED)
-		any = evr_rs_poll_cq(rs) || look_at_events(rs);
-	else
-		any = evr_rs_read_events(rs);
+static bool take_arrivals(struct evr_rs *rs)
+{
+	if (rs->dgram)
+		return rs->state == EVR_RS_OPEN && evr_rs_dgram_progress(rs);
+	return evr_rs_poll_cq(rs);
+}
+
+/* What one that is watched is told, the helper reads. */
+static bool take_events(struct evr_rs *rs)
+{
+	if (rs->dgram)
+		return false;
+	if (rs->state != EVR_RS_CONNECTED)
+		return evr_rs_read_events(rs);
+	return !rs->watched && look_at_events(rs);
+}
+
+static bool tell(struct evr_rs *rs, bool any)
+{
 	if (any && !TAILQ_EMPTY(&rs->sleepers))
 		evr_rs_wake(rs);
 	return any;
+}
+
+bool evr_rs_take_arrivals(struct evr_rs *rs)
+{
+	return tell(rs, take_arrivals(rs));
+}
+
+bool evr_rs_progress(struct evr_rs *rs)
+{
+	return tell(rs, take_arrivals(rs) || take_events(rs));
 }

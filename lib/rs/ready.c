@@ -95,18 +95,21 @@ bool evr_rs_shows_all(const struct evr_rs *rs)
 	return rs->shown.hangup;
 }
 
-/* A new one cannot show that it is hung up: it could never be undone. */
+/*
+ * A new one cannot show that it is hung up: it could never be undone. Nor can it show an error of
+ * datagrams, which passes: it is readable then.
+ */
 void evr_rs_show(struct evr_rs *rs)
 {
 	int events = evr_rs_poll_events(rs, POLLIN | POLLOUT | EVR_RS_RDHUP);
 
 	if (rs->other_fd < 0 || rs->fd < 0 || rs->state == EVR_RS_NEW)
 		return;
-	if (events & POLLERR) {
+	if (events & POLLERR && !rs->dgram) {
 		show_error(rs);
 		return;
 	}
-	show_readable(rs, events & POLLIN);
+	show_readable(rs, events & (POLLIN | POLLERR));
 	show_writable(rs, events & POLLOUT);
 	if (events & EVR_RS_RDHUP)
 		show_end_of_reading(rs);

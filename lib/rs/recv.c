@@ -1,12 +1,18 @@
 #include <errno.h>
 #include <sys/uio.h>
 
+#include "rs/dgram.h"
+#include "rs/helper.h"
 #include "rs/stream.h"
+
+/* What they ask for would be missed; others change nothing, as with TCP. */
+enum { REFUSED = MSG_ERRQUEUE | MSG_TRUNC };
 
 struct evr_rs_recv {
 	struct evr_rs_iov to;
 	size_t done;
 	int flags;
+	bool wait;
 };
 
 /* --- bytes ----------------------------------------------------------------------------------- */
@@ -70,14 +76,14 @@ static int receive_some(struct evr_rs *rs, struct evr_rs_recv *recv)
 		while (take_what_is_there(rs, recv))
 			if (is_enough(recv))
 				return 0;
-	} while (evr_rs_progress(rs));
+	} while (recv->wait ? evr_rs_take_arrivals(rs) : evr_rs_progress(rs));
 	ret = recv->done && !(recv->flags & MSG_WAITALL) ? 1 : why_nothing(rs);
 	if (!ret)
 		return -EAGAIN;
 	return ret < 0 ? ret : 0;
 }
 
-static ssize_t receive(struct evr_rs *rs, struct evr_rs_recv *recv, bool wait)
+static ssize_t receive(struct evr_rs *rs, struct evr_rs_recv *recv)
 {
 	struct evr_rs_wait until = evr_rs_wait_until(UINT64_MAX);
 	int ret = 0;
@@ -88,14 +94,30 @@ static ssize_t receive(struct evr_rs *rs, struct evr_rs_recv *recv, bool wait)
 			ret = receive_some(rs, recv);
 		if (ret != -EAGAIN)
 			break;
-		ret = wait ? evr_rs_wait(rs, &until) : -EAGAIN;
+		ret = recv->wait ? evr_rs_wait(rs, &until) : -EAGAIN;
 		if (ret)
 			break;
 	}
 	return recv->done ? (ssize_t)recv->done : ret;
 }
 
-static ssize_t receive_iov(int socket, const struct iovec *pieces, size_t num, int flags)
+static ssize_t receive_stream(struct evr_rs *rs, struct evr_rs_recv *recv)
+{
+	evr_rs_stay_in_rpoll(rs);
+	recv->wait = !rs->nonblock && !(recv->flags & MSG_DONTWAIT);
+	return receive(rs, recv);
+}
+
+/* There is never anything urgent, which is what TCP says of it then. */
+static int check_flags(int flags)
+{
+	if (flags & MSG_OOB)
+		return -EINVAL;
+	return flags & REFUSED ? -EOPNOTSUPP : 0;
+}
+
+static ssize_t receive_iov(int socket, const struct iovec *pieces, size_t num, int flags,
+	struct evr_rs_sender *sender)
 {
 	struct evr_rs_recv recv = { .flags = flags };
 	struct evr_rs *rs = evr_rs_enter(socket);
@@ -103,9 +125,12 @@ static ssize_t receive_iov(int socket, const struct iovec *pieces, size_t num, i
 
 	if (!rs)
 		return -1;
-	ret = flags & MSG_OOB ? -EINVAL : evr_rs_iov_init(&recv.to, pieces, num);
+	ret = rs->dgram ? 0 : check_flags(flags);
 	if (!ret)
-		ret = receive(rs, &recv, !rs->nonblock && !(flags & MSG_DONTWAIT));
+		ret = evr_rs_iov_init(&recv.to, pieces, num);
+	if (!ret)
+		ret = rs->dgram ? evr_rs_dgram_recv(rs, &recv.to, flags, sender)
+				: receive_stream(rs, &recv);
 	return evr_rs_leave(rs, ret);
 }
 
@@ -113,34 +138,37 @@ static ssize_t receive_iov(int socket, const struct iovec *pieces, size_t num, i
 
 ssize_t rrecv(int socket, void *buf, size_t len, int flags)
 {
-	const struct iovec piece = { .iov_base = buf, .iov_len = len };
-
-	return receive_iov(socket, &piece, 1, flags);
+	return rrecvfrom(socket, buf, len, flags, NULL, NULL);
 }
 
+/* A stream does not say who it is from, as with TCP. */
 ssize_t rrecvfrom(
 	int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr, socklen_t *addrlen)
 {
-	ssize_t ret = rrecv(socket, buf, len, flags);
+	const struct iovec piece = { .iov_base = buf, .iov_len = len };
+	struct evr_rs_sender sender = { .addr = src_addr, .room = addrlen ? *addrlen : 0 };
+	ssize_t ret = receive_iov(socket, &piece, 1, flags, &sender);
 
-	/* A stream does not say, as with TCP. */
 	if (ret >= 0 && src_addr && addrlen)
-		*addrlen = 0;
+		*addrlen = sender.len;
 	return ret;
 }
 
 ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 {
+	struct evr_rs_sender sender = { 0 };
 	ssize_t ret;
 
 	if (!msg)
 		return evr_rs_result(-EFAULT);
 	if (msg->msg_control && msg->msg_controllen)
 		return evr_rs_result(-ENOTSUP);
-	ret = receive_iov(socket, msg->msg_iov, msg->msg_iovlen, flags);
+	sender.addr = msg->msg_name;
+	sender.room = msg->msg_namelen;
+	ret = receive_iov(socket, msg->msg_iov, msg->msg_iovlen, flags, &sender);
 	if (ret >= 0) {
-		msg->msg_namelen = 0;
-		msg->msg_flags = 0;
+		msg->msg_namelen = sender.len;
+		msg->msg_flags = sender.flags;
 	}
 	return ret;
 }
@@ -152,7 +180,9 @@ ssize_t rread(int socket, void *buf, size_t count)
 
 ssize_t rreadv(int socket, const struct iovec *iov, int iovcnt)
 {
+	struct evr_rs_sender sender = { 0 };
+
 	if (iovcnt < 0)
 		return evr_rs_result(-EINVAL);
-	return receive_iov(socket, iov, (size_t)iovcnt, 0);
+	return receive_iov(socket, iov, (size_t)iovcnt, 0, &sender);
 }

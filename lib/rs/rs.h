@@ -34,11 +34,13 @@ enum evr_rs_state {
 	EVR_RS_REQUESTED,  /* a listener's: the request waits to be answered */
 	EVR_RS_ACCEPTING,  /* a listener's: the reply is on its way */
 	EVR_RS_CONNECTED,  /* what goes on from here is the stream's affair */
+	EVR_RS_OPEN,	   /* a datagram socket that has an address */
 	EVR_RS_FAILED,	   /* to connect */
 	EVR_RS_CLOSED,
 };
 
 struct evr_rs_mapping;
+struct evr_rs_dgram;
 
 /* Who sleeps on an rsocket: others wake it by its descriptor. */
 struct evr_rs_sleeper {
@@ -70,16 +72,25 @@ struct evr_rs {
 	int fd;	      /* the number: the user's end of a pair */
 	int other_fd; /* the other end */
 	int domain;
+	struct evr_rs_dgram *dgram; /* what a datagram socket has; NULL: it is a stream */
 	enum evr_rs_state state;
 	int error; /* 0 or -errno: why it is EVR_RS_FAILED */
 	bool told; /* the user knows the error */
+	int why;   /* 0 or -errno: what the CM said ended the connection */
+	int deaf;  /* 0 or -errno: why what comes cannot be read, or watched */
+	bool unanswered; /* on iWARP: the request is with the peer */
+	bool apart;	 /* nobody's: see linger.c */
+	bool held;	 /* on iWARP: the peer, which connected, has to speak first */
 	bool nonblock;
 	struct evr_rs_options options;
 	uint64_t look_us;		    /* when to ask it again while connected */
+	uint8_t turns;			    /* without having asked */
 	struct rdma_event_channel *channel; /* NULL while it is a listener's */
 	struct rdma_cm_id *id;
-	struct sockaddr_storage peer; /* to connect to */
-	unsigned int attempts;	      /* to resolve it */
+	struct sockaddr_storage bound; /* to what the user bound it */
+	struct sockaddr_storage peer;  /* to connect to, or who asked to be accepted */
+	unsigned int attempts;	       /* to resolve it */
+	unsigned int ports;	       /* that it was tried from */
 	struct evr_rs_transport transport;
 	struct evr_stream stream;
 	struct evr_rs_listener listener;
@@ -89,9 +100,15 @@ struct evr_rs {
 	struct {
 		bool readable, full, rdhup, hangup;
 	} shown;
-	bool watched, cq_watched;
+	bool watched, cq_watched, cq_muted;
 	bool by_rpoll, late;
-	uint64_t rpolled_us;
+	bool touched;	     /* since the helper saw it last, */
+	uint64_t rpolled_us; /* and when that saw it */
+	struct {
+		bool on;
+		int fd; /* a timer */
+		uint32_t count;
+	} keepalive;
 	atomic_bool closing;  /* the helper sees to what is left to do, */
 	uint64_t deadline_us; /* until then */
 	TAILQ_ENTRY(evr_rs) helper_link;
@@ -107,6 +124,12 @@ int evr_rs_new(const struct evr_rs_options *options, int domain, struct evr_rs *
 int evr_rs_open_pair(struct evr_rs *rs, int flags);
 int evr_rs_open_channel(struct rdma_event_channel **channel);
 int evr_rs_open_id(struct evr_rs *rs);
+/*
+ * name: 0 for an address that one of its domain can have, or -EINVAL, -EAFNOSUPPORT. The user has
+ * given it a port.
+ */
+int evr_rs_check_name(const struct evr_rs *rs, const struct sockaddr *addr, socklen_t len);
+bool evr_rs_has_port(const struct evr_rs *rs);
 /* Puts it into the table, which holds it from now on; when that fails it has ended. */
 int evr_rs_publish(struct evr_rs *rs);
 void evr_rs_put(struct evr_rs *rs);
@@ -122,6 +145,12 @@ struct evr_rs *evr_rs_get(int fd);
 struct evr_rs *evr_rs_table_remove(int fd);
 /* There is, or was, any. */
 bool evr_rs_table_is_used(void);
+/* In a child of fork(): none of them is there. */
+void evr_rs_table_clear(void);
+
+/* fork: from now on it is safe beside other threads. Then: what getpid(2) says, without asking. */
+int evr_rs_watch_forks(void);
+pid_t evr_rs_pid(void);
 
 /*
  * call: how a call begins and ends. Finds and locks; NULL: errno is EBADF. Unlocks and puts; 0 or
@@ -131,8 +160,13 @@ struct evr_rs *evr_rs_enter(int fd);
 ssize_t evr_rs_leave(struct evr_rs *rs, ssize_t ret);
 ssize_t evr_rs_result(ssize_t ret);
 
+/* name: as much as there is room for; the length is that of the whole. 0 or -EFAULT. */
+int evr_rs_copy_name(const struct sockaddr *name, struct sockaddr *addr, socklen_t *addrlen);
+
 /* event: reads what the CM has to say, without waiting. Whether there was anything. */
 bool evr_rs_read_events(struct evr_rs *rs);
+/* Nobody can say what comes: so that is what its user is told. */
+void evr_rs_deafen(struct evr_rs *rs, int error);
 /* What of an event is needed, for it is acknowledged first. */
 struct evr_rs_event {
 	enum rdma_cm_event_type type;
@@ -145,12 +179,12 @@ struct evr_rs_event {
 /* 0 or -errno of what failed. */
 int evr_rs_event_error(const struct evr_rs_event *event);
 
-/* connect: where it has come to with an event. */
+/* connect: where it has come to with an event, or with an error. */
 void evr_rs_connect_event(struct evr_rs *rs, const struct evr_rs_event *event);
+void evr_rs_connect_fail(struct evr_rs *rs, int error);
 /* What both sides ask for. */
 struct rdma_conn_param evr_rs_conn_param(const struct evr_rs *rs, const void *data, size_t len);
 size_t evr_rs_describe(const struct evr_rs *rs, size_t prefix, uint8_t *data, size_t size);
-int evr_rs_start(struct evr_rs *rs, const struct evr_rs_event *event, size_t prefix);
 bool evr_rs_is_connecting(const struct evr_rs *rs);
 
 /* listen */
@@ -165,14 +199,18 @@ void evr_rs_pump(struct evr_rs *rs);
 /* Takes what has completed, or what the CM tells while there is no connection. */
 bool evr_rs_poll_cq(struct evr_rs *rs);
 bool evr_rs_progress(struct evr_rs *rs);
+/* The same without the CM, for who will sleep on its channel if there is nothing. */
+bool evr_rs_take_arrivals(struct evr_rs *rs);
+/* One who may go on for ever without sleeping begins again: now and then that asks the CM. */
+void evr_rs_count_turn(struct evr_rs *rs);
 /* Posts; own: where the bytes are that the work has of the caller's memory. */
 void evr_rs_post(
 	struct evr_rs *rs, const struct evr_stream_work *work, const void *own, uint32_t lkey);
 
 /*
  * wait: until there is something new, or the time is over. Begin with evr_rs_wait_until(), then
- * look and wait in turns. 0, or -ETIMEDOUT, -EINTR, -EBADF (it was closed meanwhile), -EMFILE,
- * -ENOMEM.
+ * take what has arrived, look, and wait in turns: a wait may be none, only to look again. 0, or
+ * -ETIMEDOUT, -EINTR, -EBADF (it was closed meanwhile), -EMFILE, -ENOMEM.
  */
 struct evr_rs_wait {
 	uint64_t deadline_us; /* UINT64_MAX: never */
@@ -182,15 +220,23 @@ struct evr_rs_wait evr_rs_wait_until(uint64_t deadline_us);
 int evr_rs_wait(struct evr_rs *rs, struct evr_rs_wait *wait);
 /* The same in parts, for several at once. Arming: whether there was something new meanwhile. */
 int evr_rs_sleeper_fd(void);
+void evr_rs_sleeper_begin_child(void);
 bool evr_rs_arm(struct evr_rs *rs);
 void evr_rs_sleep_on(struct evr_rs *rs, struct evr_rs_sleeper *sleeper);
 void evr_rs_sleep_off(struct evr_rs *rs, struct evr_rs_sleeper *sleeper);
 enum { EVR_RS_SLEEP_FDS = 2 };
+/* Where it is told of what arrives, or -1. */
+int evr_rs_arrivals_fd(const struct evr_rs *rs);
+/* Something may arrive. */
+static inline bool evr_rs_is_going(const struct evr_rs *rs)
+{
+	return rs->state == EVR_RS_CONNECTED || rs->state == EVR_RS_OPEN;
+}
 /* What to poll for it; returns how many. */
 int evr_rs_sleep_fds(const struct evr_rs *rs, struct pollfd fds[EVR_RS_SLEEP_FDS]);
 /* An event of the completion channel. */
 void evr_rs_take_cq_event(struct evr_rs *rs);
-/* What was seen there. */
+/* What was seen there. Wakes the others if it was anything: they may have waited for that. */
 void evr_rs_slept(struct evr_rs *rs, const struct pollfd *fds, int num);
 void evr_rs_drain_sleeper(int fd);
 /* Wakes all who sleep on it. */
@@ -204,6 +250,6 @@ short evr_rs_poll_events(const struct evr_rs *rs, short wanted);
 enum { EVR_RS_RDHUP = 0x2000 }; /* POLLRDHUP */
 
 /* close: all that was sent has arrived, or will not. */
-bool evr_rs_has_arrived(const struct evr_rs *rs);
+bool evr_rs_has_arrived(struct evr_rs *rs);
 
 #endif

@@ -1,4 +1,4 @@
-#include "rs/rs.h"
+#include "rs/dgram.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,6 +10,8 @@
 enum {
 	/* So much is asked of the stream at once. */
 	CHUNK = 1 << 30,
+	/* What they ask for would be missed; others change nothing, as with TCP. */
+	REFUSED = MSG_OOB | MSG_ZEROCOPY | MSG_FASTOPEN,
 };
 
 /* --- bytes ----------------------------------------------------------------------------------- */
@@ -51,7 +53,7 @@ static int next_work(struct evr_rs *rs, const struct evr_rs_send *send,
 	return evr_stream_send(&rs->stream, want, work);
 }
 
-/* As much as can go now. Returns 0, or an error if that was nothing. */
+/* As much as can go now; what could not be posted has not gone. Returns 0 or an error. */
 static int send_some(struct evr_rs *rs, struct evr_rs_send *send)
 {
 	struct evr_stream_want want = { .len = piece_of(send) };
@@ -59,11 +61,13 @@ static int send_some(struct evr_rs *rs, struct evr_rs_send *send)
 	int ret;
 
 	evr_rs_pump(rs);
-	while (want.len) {
+	while (want.len && !rs->held) {
 		ret = next_work(rs, send, &want, &work);
 		if (ret <= 0)
 			return ret;
 		post(rs, &work, &send->from);
+		if (rs->stream.error)
+			return rs->stream.error;
 		send->offset += (uint64_t)ret;
 		send->done += (size_t)ret;
 	}
@@ -86,6 +90,7 @@ static int send_what_goes(struct evr_rs *rs, struct evr_rs_send *send)
 
 int evr_rs_check_connected(struct evr_rs *rs)
 {
+	evr_rs_count_turn(rs);
 	if (evr_rs_is_connecting(rs))
 		evr_rs_progress(rs);
 	switch (rs->state) {
@@ -94,6 +99,8 @@ int evr_rs_check_connected(struct evr_rs *rs)
 	case EVR_RS_NEW:
 	case EVR_RS_LISTENING:
 		return -ENOTCONN;
+	case EVR_RS_OPEN:
+		return -EOPNOTSUPP;
 	case EVR_RS_FAILED:
 		if (rs->told)
 			return -ENOTCONN;
@@ -124,7 +131,12 @@ static ssize_t send_all(struct evr_rs *rs, struct evr_rs_send *send, bool wait)
 
 static int check_flags(int flags)
 {
-	return flags & MSG_OOB ? -EOPNOTSUPP : 0;
+	return flags & REFUSED ? -EOPNOTSUPP : 0;
+}
+
+static int has_one_peer(const struct evr_rs *rs)
+{
+	return rs->state == EVR_RS_CONNECTED ? -EISCONN : -ENOTCONN;
 }
 
 ssize_t evr_rs_send_pieces(int socket, struct evr_rs_send *send, int flags)
@@ -134,7 +146,10 @@ ssize_t evr_rs_send_pieces(int socket, struct evr_rs_send *send, int flags)
 
 	if (!rs)
 		return -1;
-	ret = check_flags(flags);
+	if (rs->dgram && !send->direct)
+		return evr_rs_leave(
+			rs, evr_rs_dgram_send(rs, &send->from, flags, send->to, send->to_len));
+	ret = send->one_peer ? has_one_peer(rs) : check_flags(flags);
 	if (!ret)
 		ret = send_all(rs, send, !rs->nonblock && !(flags & MSG_DONTWAIT));
 	return evr_rs_leave(rs, ret);
@@ -142,41 +157,43 @@ ssize_t evr_rs_send_pieces(int socket, struct evr_rs_send *send, int flags)
 
 /* --- the calls ------------------------------------------------------------------------------- */
 
-static ssize_t send_iov(int socket, const struct iovec *pieces, size_t num, int flags)
+static ssize_t send_iov(int socket, struct evr_rs_send *send, const struct iovec *pieces,
+	size_t num, int flags)
 {
-	struct evr_rs_send send = { .done = 0 };
-	int ret = evr_rs_iov_init(&send.from, pieces, num);
+	int ret = evr_rs_iov_init(&send->from, pieces, num);
 
-	return ret ? evr_rs_result(ret) : evr_rs_send_pieces(socket, &send, flags);
+	return ret ? evr_rs_result(ret) : evr_rs_send_pieces(socket, send, flags);
 }
 
 ssize_t rsend(int socket, const void *buf, size_t len, int flags)
 {
-	const struct iovec piece = { .iov_base = (void *)buf, .iov_len = len };
-
-	return send_iov(socket, &piece, 1, flags);
+	return rsendto(socket, buf, len, flags, NULL, 0);
 }
 
-/* A stream has one peer: another address cannot be meant. */
 ssize_t rsendto(int socket, const void *buf, size_t len, int flags,
 	const struct sockaddr *dest_addr, socklen_t addrlen)
 {
-	if (dest_addr || addrlen) {
-		struct evr_rs *rs = evr_rs_enter(socket);
+	const struct iovec piece = { .iov_base = (void *)buf, .iov_len = len };
+	struct evr_rs_send send = {
+		.to = dest_addr,
+		.to_len = addrlen,
+		.one_peer = dest_addr || addrlen,
+	};
 
-		return rs ? evr_rs_leave(rs, rs->state == EVR_RS_CONNECTED ? -EISCONN : -ENOTCONN)
-			  : -1;
-	}
-	return rsend(socket, buf, len, flags);
+	return send_iov(socket, &send, &piece, 1, flags);
 }
 
 ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
 {
+	struct evr_rs_send send = { .done = 0 };
+
 	if (!msg)
 		return evr_rs_result(-EFAULT);
 	if (msg->msg_control && msg->msg_controllen)
 		return evr_rs_result(-ENOTSUP);
-	return send_iov(socket, msg->msg_iov, msg->msg_iovlen, flags);
+	send.to = msg->msg_name;
+	send.to_len = msg->msg_name ? msg->msg_namelen : 0;
+	return send_iov(socket, &send, msg->msg_iov, msg->msg_iovlen, flags);
 }
 
 ssize_t rwrite(int socket, const void *buf, size_t count)
@@ -186,7 +203,9 @@ ssize_t rwrite(int socket, const void *buf, size_t count)
 
 ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt)
 {
+	struct evr_rs_send send = { .done = 0 };
+
 	if (iovcnt < 0)
 		return evr_rs_result(-EINVAL);
-	return send_iov(socket, iov, (size_t)iovcnt, 0);
+	return send_iov(socket, &send, iov, (size_t)iovcnt, 0);
 }

@@ -10,7 +10,7 @@ struct evr_rs_options {
 	uint32_t inline_size;
 	uint32_t iomap_size;
 	uint32_t rx_size, tx_size; /* bytes */
-	bool reuseaddr, v6only, oobinline, nodelay;
+	bool reuseaddr, v6only, oobinline, broadcast, nodelay;
 	bool keepalive;
 	int keepidle_s, keepintvl_s, keepcnt, maxseg;
 	bool linger;

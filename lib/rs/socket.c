@@ -7,14 +7,19 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "rs/dgram.h"
 #include "rs/option.h"
 
 /* --- parts ----------------------------------------------------------------------------------- */
 
 int evr_rs_new(const struct evr_rs_options *options, int domain, struct evr_rs **out)
 {
-	struct evr_rs *rs = calloc(1, sizeof(*rs));
+	int ret = evr_rs_watch_forks();
+	struct evr_rs *rs;
 
+	if (ret)
+		return ret;
+	rs = calloc(1, sizeof(*rs));
 	if (!rs)
 		return -ENOMEM;
 	pthread_mutex_init(&rs->lock, NULL);
@@ -65,6 +70,22 @@ int evr_rs_open_channel(struct rdma_event_channel **out)
 	return 0;
 }
 
+bool evr_rs_has_port(const struct evr_rs *rs)
+{
+	const struct sockaddr_storage *bound = &rs->bound;
+
+	if (bound->ss_family == AF_INET6)
+		return ((const struct sockaddr_in6 *)bound)->sin6_port;
+	return bound->ss_family == AF_INET && ((const struct sockaddr_in *)bound)->sin_port;
+}
+
+static int bind_again(struct evr_rs *rs)
+{
+	if (!rs->bound.ss_family)
+		return 0;
+	return rdma_bind_addr(rs->id, (struct sockaddr *)&rs->bound) ? -errno : 0;
+}
+
 int evr_rs_open_id(struct evr_rs *rs)
 {
 	int ret = evr_rs_open_channel(&rs->channel);
@@ -75,10 +96,16 @@ int evr_rs_open_id(struct evr_rs *rs)
 		ret = -errno;
 		goto close_channel;
 	}
+	evr_rs_apply_options(rs);
+	ret = bind_again(rs);
+	if (ret)
+		goto destroy_id;
 	rs->state = EVR_RS_NEW;
 	rs->error = 0;
-	evr_rs_apply_options(rs);
+	rs->deaf = 0;
 	return 0;
+destroy_id:
+	rdma_destroy_id(rs->id);
 close_channel:
 	rdma_destroy_event_channel(rs->channel);
 	rs->channel = NULL;
@@ -91,8 +118,12 @@ close_channel:
 void evr_rs_end(struct evr_rs *rs)
 {
 	evr_rs_unwatch(rs);
+	evr_rs_keepalive_stop(rs);
 	evr_rs_listener_end(rs);
 	evr_rs_unmap_all(rs);
+	if (rs->unanswered)
+		evr_rs_linger(rs);
+	evr_rs_dgram_end(rs);
 	evr_rs_transport_stop(&rs->transport);
 	if (rs->id)
 		rdma_destroy_id(rs->id);
@@ -108,6 +139,7 @@ void evr_rs_put(struct evr_rs *rs)
 		return;
 	evr_rs_end(rs);
 	evr_rs_transport_fini(&rs->transport);
+	evr_rs_dgram_fini(rs);
 	if (rs->other_fd >= 0)
 		close(rs->other_fd);
 	if (rs->fd >= 0)
@@ -144,16 +176,28 @@ int evr_rs_publish(struct evr_rs *rs)
 
 /* --- the call -------------------------------------------------------------------------------- */
 
-static int check_domain(int domain)
+static int kind_of(int type)
 {
+	return type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+static int check_domain(int domain, int type)
+{
+	if (domain == AF_IB && kind_of(type) == SOCK_STREAM)
+		return 0;
 	return domain == AF_INET || domain == AF_INET6 ? 0 : -EAFNOSUPPORT;
 }
 
 static int check_type(int type, int protocol)
 {
-	if ((type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != SOCK_STREAM)
+	switch (kind_of(type)) {
+	case SOCK_STREAM:
+		return protocol == 0 || protocol == IPPROTO_TCP ? 0 : -ENOTSUP;
+	case SOCK_DGRAM:
+		return protocol == 0 || protocol == IPPROTO_UDP ? 0 : -ENOTSUP;
+	default:
 		return -ENOTSUP;
-	return protocol == 0 || protocol == IPPROTO_TCP ? 0 : -ENOTSUP;
+	}
 }
 
 static int make(int domain, int type, struct evr_rs **out)
@@ -164,7 +208,7 @@ static int make(int domain, int type, struct evr_rs **out)
 	if (ret)
 		return ret;
 	rs->nonblock = type & SOCK_NONBLOCK;
-	ret = evr_rs_open_id(rs);
+	ret = kind_of(type) == SOCK_DGRAM ? evr_rs_dgram_new(rs) : evr_rs_open_id(rs);
 	if (!ret)
 		ret = evr_rs_open_pair(rs, type & (SOCK_NONBLOCK | SOCK_CLOEXEC));
 	if (ret)
@@ -177,7 +221,7 @@ static int make(int domain, int type, struct evr_rs **out)
 int rsocket(int domain, int type, int protocol)
 {
 	struct evr_rs *rs = NULL;
-	int ret = check_domain(domain), fd = -1;
+	int ret = check_domain(domain, type), fd = -1;
 
 	if (!ret)
 		ret = check_type(type, protocol);

@@ -7,6 +7,9 @@
 
 struct evr_rs_send {
 	struct evr_rs_iov from;
+	const struct sockaddr *to; /* of a datagram */
+	socklen_t to_len;
+	bool one_peer; /* a stream has one: another address cannot be meant */
 	size_t done;
 	bool direct; /* into a mapping of the peer's, at an offset */
 	uint64_t offset;

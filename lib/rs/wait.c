@@ -3,7 +3,7 @@
  * is on the list of the rsocket, with a descriptor of its thread: another thread may take from the
  * channels what this one waits for.
  */
-#include "rs/rs.h"
+#include "rs/dgram.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,33 +17,33 @@ enum { ACK_BATCH = 256, WAIT_FDS = EVR_RS_SLEEP_FDS + 1 };
 
 /* --- a descriptor of the thread's own -------------------------------------------------------- */
 
-/* Of a process: a child of fork() must not take its parent's. */
 struct own_fd {
-	int fd;
-	pid_t pid;
+	int fd; /* -1: a child of fork() has not taken its parent's */
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static int key_error;
+static atomic_bool has_key;
 
 static void close_own(void *value)
 {
 	struct own_fd *own = value;
 
-	close(own->fd);
+	if (own->fd >= 0)
+		close(own->fd);
 	free(own);
 }
 
 static void make_key(void)
 {
 	key_error = -pthread_key_create(&key, close_own);
+	atomic_store(&has_key, !key_error);
 }
 
 static int open_own(struct own_fd *own)
 {
 	own->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	own->pid = getpid();
 	return own->fd < 0 ? -errno : own->fd;
 }
 
@@ -75,10 +75,18 @@ int evr_rs_sleeper_fd(void)
 	own = pthread_getspecific(key);
 	if (!own)
 		return make_own();
-	if (own->pid == getpid())
-		return own->fd;
+	return own->fd >= 0 ? own->fd : open_own(own);
+}
+
+/* At once: the number may soon be another file of the child's. */
+void evr_rs_sleeper_begin_child(void)
+{
+	struct own_fd *own = atomic_load(&has_key) ? pthread_getspecific(key) : NULL;
+
+	if (!own || own->fd < 0)
+		return;
 	close(own->fd);
-	return open_own(own);
+	own->fd = -1;
 }
 
 void evr_rs_drain_sleeper(int fd)
@@ -118,23 +126,33 @@ bool evr_rs_arm(struct evr_rs *rs)
 {
 	struct evr_rs_transport *transport = &rs->transport;
 
+	if (rs->state == EVR_RS_OPEN) {
+		evr_rs_dgram_arm(rs);
+		return evr_rs_take_arrivals(rs);
+	}
 	if (rs->state != EVR_RS_CONNECTED || !transport->cq)
 		return false;
 	if (!transport->armed && ibv_req_notify_cq(transport->cq, 0))
 		evr_stream_fail(&rs->stream, -EIO);
 	transport->armed = true;
-	return evr_rs_progress(rs);
+	return evr_rs_take_arrivals(rs);
+}
+
+int evr_rs_arrivals_fd(const struct evr_rs *rs)
+{
+	if (rs->dgram)
+		return rs->dgram->epoll_fd;
+	return rs->transport.channel ? rs->transport.channel->fd : -1;
 }
 
 int evr_rs_sleep_fds(const struct evr_rs *rs, struct pollfd fds[EVR_RS_SLEEP_FDS])
 {
-	const struct evr_rs_transport *transport = &rs->transport;
-	int num = 0;
+	int arrivals = evr_rs_is_going(rs) ? evr_rs_arrivals_fd(rs) : -1, num = 0;
 
-	if (rs->channel)
+	if (rs->channel && !rs->deaf && !rs->dgram)
 		fds[num++] = (struct pollfd){ .fd = rs->channel->fd, .events = POLLIN };
-	if (transport->channel && rs->state == EVR_RS_CONNECTED)
-		fds[num++] = (struct pollfd){ .fd = transport->channel->fd, .events = POLLIN };
+	if (arrivals >= 0)
+		fds[num++] = (struct pollfd){ .fd = arrivals, .events = POLLIN };
 	return num;
 }
 
@@ -144,6 +162,8 @@ void evr_rs_take_cq_event(struct evr_rs *rs)
 	struct ibv_cq *cq;
 	void *context;
 
+	if (rs->dgram)
+		evr_rs_dgram_look(rs);
 	if (!transport->channel)
 		return;
 	if (ibv_get_cq_event(transport->channel, &cq, &context)) {
@@ -158,21 +178,25 @@ void evr_rs_take_cq_event(struct evr_rs *rs)
 	transport->unacked = 0;
 }
 
+/* Who was only woken took nothing that the others wait for, and would be woken by them in turn. */
 void evr_rs_slept(struct evr_rs *rs, const struct pollfd *fds, int num)
 {
+	bool any = false;
 	int i;
 
 	for (i = 0; i < num && rs->state != EVR_RS_CLOSED; i++) {
 		if (!fds[i].revents)
 			continue;
-		if (rs->channel && fds[i].fd == rs->channel->fd)
+		any = true;
+		if (!rs->dgram && rs->channel && fds[i].fd == rs->channel->fd)
 			evr_rs_read_events(rs);
-		else if (rs->transport.channel && fds[i].fd == rs->transport.channel->fd)
+		else if (fds[i].fd == evr_rs_arrivals_fd(rs))
 			evr_rs_take_cq_event(rs);
 	}
 	if (rs->state == EVR_RS_CONNECTED)
-		evr_rs_poll_cq(rs);
-	evr_rs_wake(rs);
+		any |= evr_rs_poll_cq(rs);
+	if (any)
+		evr_rs_wake(rs);
 }
 
 /* --- a blocking call ------------------------------------------------------------------------- */
@@ -184,7 +208,7 @@ struct evr_rs_wait evr_rs_wait_until(uint64_t deadline_us)
 
 static bool spins(struct evr_rs *rs, struct evr_rs_wait *wait, uint64_t now)
 {
-	if (rs->state != EVR_RS_CONNECTED)
+	if (!evr_rs_is_going(rs))
 		return false;
 	if (!wait->spin_us)
 		wait->spin_us = now + evr_rs_polling_time_us();
@@ -234,8 +258,6 @@ int evr_rs_wait(struct evr_rs *rs, struct evr_rs_wait *wait)
 	if (spins(rs, wait, now)) {
 		pthread_mutex_unlock(&rs->lock);
 		pthread_mutex_lock(&rs->lock);
-		if (rs->state == EVR_RS_CONNECTED)
-			evr_rs_progress(rs);
 	} else if (!evr_rs_arm(rs)) {
 		ret = sleep_for(rs, timeout_of(wait, now));
 		if (ret)

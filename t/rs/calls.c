@@ -41,6 +41,7 @@ const struct rs_calls rs_calls_tcp = {
 	.recv = recv,
 	.send = tcp_send,
 	.getsockopt = getsockopt,
+	.setsockopt = setsockopt,
 	.getsockname = tcp_getsockname,
 	.fcntl = fcntl,
 };
@@ -58,6 +59,7 @@ const struct rs_calls rs_calls_rs = {
 	.recv = rrecv,
 	.send = rsend,
 	.getsockopt = rgetsockopt,
+	.setsockopt = rsetsockopt,
 	.getsockname = rgetsockname,
 	.fcntl = rfcntl,
 };

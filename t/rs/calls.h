@@ -18,6 +18,7 @@ struct rs_calls {
 	ssize_t (*recv)(int fd, void *buf, size_t len, int flags);
 	ssize_t (*send)(int fd, const void *buf, size_t len, int flags);
 	int (*getsockopt)(int fd, int level, int name, void *value, socklen_t *len);
+	int (*setsockopt)(int fd, int level, int name, const void *value, socklen_t len);
 	int (*getsockname)(int fd, struct sockaddr *addr, socklen_t *len);
 	int (*fcntl)(int fd, int cmd, ...);
 };

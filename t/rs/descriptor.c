@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "rs/descriptor.h"
+#include "rs/uring.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -360,6 +361,56 @@ START_TEST(a_level_is_told_as_long_as_it_lasts)
 }
 END_TEST
 
+/* --- io_uring -------------------------------------------------------------------------------- */
+
+START_TEST(io_uring_is_told_what_there_is_and_what_comes)
+{
+	struct pair pair = make_pair();
+	struct uring *ring = uring_new();
+	uint64_t of;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		uring_poll(ring, pair.server, POLLIN | POLLRDHUP, 1);
+		pause_ms(QUIET_MS);
+		ck_assert(!uring_has(ring));
+		uring_poll(ring, pair.server, POLLIN | POLLOUT, 2);
+		ck_assert_int_eq(uring_wait(ring, &of), POLLOUT);
+		ck_assert_uint_eq(of, 2);
+		send_bytes(pair.client, 5);
+		ck_assert_int_eq(uring_wait(ring, &of), POLLIN);
+		ck_assert_uint_eq(of, 1);
+		receive_bytes(pair.server, 5);
+		expect_nothing(pair.server);
+	}
+	uring_free(ring);
+	end_pair(&pair);
+}
+END_TEST
+
+START_TEST(io_uring_is_told_of_room_and_of_the_end)
+{
+	struct pair pair = make_pair();
+	struct uring *ring = uring_new();
+	size_t sent = fill_up(pair.client);
+
+	expect_events(pair.client, 0);
+	uring_poll(ring, pair.client, POLLOUT, 0);
+	pause_ms(QUIET_MS);
+	ck_assert(!uring_has(ring));
+	empty(pair.server, sent);
+	ck_assert_int_eq(uring_wait(ring, NULL), POLLOUT);
+	uring_poll(ring, pair.server, POLLRDHUP, 0);
+	ck_assert_int_eq(call()->shutdown(pair.client, SHUT_WR), 0);
+	ck_assert_int_eq(uring_wait(ring, NULL), POLLRDHUP);
+	uring_free(ring);
+	end_pair(&pair);
+}
+END_TEST
+
+/* --- many ------------------------------------------------------------------------------------ */
+
+/* Both ends of each are watched; only one has something to tell. */
 START_TEST(many_in_one_epoll_are_each_told)
 {
 	int many = descriptor_place.many, epoll_fd = epoll_create1(0), i, told = 0;
@@ -373,6 +424,7 @@ START_TEST(many_in_one_epoll_are_each_told)
 	for (i = 0; i < many; i++) {
 		pairs[i].server = accept_from(listener);
 		watch(epoll_fd, EPOLL_CTL_ADD, pairs[i].server, EPOLLIN);
+		watch(epoll_fd, EPOLL_CTL_ADD, pairs[i].client, EPOLLIN);
 	}
 	for (i = 0; i < many; i++) {
 		wait_for(pairs[i].client, POLLOUT);
@@ -410,5 +462,9 @@ TCase *descriptor_case(void)
 	tcase_add_test(cases, oneshot_is_told_once_until_it_is_asked_for_again);
 	tcase_add_test(cases, a_level_is_told_as_long_as_it_lasts);
 	tcase_add_test(cases, many_in_one_epoll_are_each_told);
+	if (uring_exists()) {
+		tcase_add_test(cases, io_uring_is_told_what_there_is_and_what_comes);
+		tcase_add_test(cases, io_uring_is_told_of_room_and_of_the_end);
+	}
 	return cases;
 }

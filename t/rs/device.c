@@ -1,5 +1,6 @@
 /* device tcp|rs IP [MANY]: the suite on a device that is there, or on TCP beside it. */
 #include "rs/descriptor.h"
+#include "rs/options.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,8 @@ int main(int argc, char **argv)
 	descriptor_place.ip = argv[2];
 	descriptor_place.many = argc > 3 ? atoi(argv[3]) : MANY;
 	suite_add_tcase(suite, descriptor_case());
+	suite_add_tcase(suite, descriptor_place.calls->is_rs ? options_rs_case(argv[2])
+							     : options_tcp_case(argv[2]));
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

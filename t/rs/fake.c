@@ -1,5 +1,6 @@
-/* The suite on the fake, on each of its devices. */
+/* The suites on the fake, on each of its devices. */
 #include "rs/descriptor.h"
+#include "rs/options.h"
 
 #include "unit/cm_unit.h"
 
@@ -18,6 +19,10 @@ int main(void)
 	descriptor_place.ip = FAKE_ROCE_IP;
 	descriptor_place.many = MANY;
 	cases = descriptor_case();
+	tcase_add_checked_fixture(cases, fake_install, fake_reset);
+	suite_add_tcase(suite, cases);
+	suite_add_tcase(suite, options_tcp_case("127.0.0.1"));
+	cases = options_rs_case(FAKE_ROCE_IP);
 	tcase_add_checked_fixture(cases, fake_install, fake_reset);
 	suite_add_tcase(suite, cases);
 	runner = srunner_create(suite);

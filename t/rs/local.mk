@@ -1,16 +1,56 @@
 # Sockets' behaviour, on rsockets and on TCP side by side.
 if !SYSTEM_RDMACM
 check_PROGRAMS += t/rs/device
-EVR_RS_DESCRIPTOR = t/rs/calls.c t/rs/calls.h t/rs/descriptor.c t/rs/descriptor.h
+EVR_RS_DESCRIPTOR = \
+	t/rs/calls.c t/rs/calls.h \
+	t/rs/descriptor.c t/rs/descriptor.h \
+	t/rs/options.c t/rs/options.h \
+	t/rs/uring.c t/rs/uring.h
 t_rs_device_SOURCES = t/rs/device.c $(EVR_RS_DESCRIPTOR)
 t_rs_device_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
 t_rs_device_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_rs_device_LDADD = librdmacm.la $(VERBS_LIBS) $(CHECK_LIBS)
 check_PROGRAMS += t/rs/fake.t
 TESTS += t/rs/fake.t
-t_rs_fake_t_SOURCES = t/rs/fake.c $(EVR_RS_DESCRIPTOR) $(EVR_UNIT_CM)
+t_rs_fake_t_SOURCES = t/rs/fake.c $(EVR_RS_DESCRIPTOR)
 t_rs_fake_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_rs_fake_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS)
+check_PROGRAMS += t/rs/dgrams_device
+t_rs_dgrams_device_SOURCES = t/rs/dgrams_device.c t/rs/dgrams.c t/rs/dgrams.h
+t_rs_dgrams_device_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
+t_rs_dgrams_device_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_rs_dgrams_device_LDADD = librdmacm.la $(VERBS_LIBS) $(CHECK_LIBS)
 GUEST_TESTS += t/rs/descriptor.sh:rxe t/rs/descriptor.sh:siw
+
+# A peer that breaks the protocol.
+EVR_RS_HOSTILE = \
+	t/rs/hostile.c t/rs/hostile.h \
+	t/rs/hostile_greetings.c \
+	t/rs/hostile_silence.c \
+	t/rs/hostile_suite.c t/rs/hostile_suite.h \
+	t/rs/hostile_words.c
+check_PROGRAMS += t/rs/hostile t/rs/hostile_fake.t
+TESTS += t/rs/hostile_fake.t
+t_rs_hostile_SOURCES = t/rs/hostile_device.c $(EVR_RS_HOSTILE) \
+	t/schedule/resources.c t/schedule/resources.h
+t_rs_hostile_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(NL_CFLAGS)
+t_rs_hostile_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_rs_hostile_LDADD = librdmacm.la libevr_proto.la $(VERBS_LIBS) $(CHECK_LIBS) $(NL_LIBS)
+t_rs_hostile_fake_t_SOURCES = t/rs/hostile_fake.c $(EVR_RS_HOSTILE)
+t_rs_hostile_fake_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_rs_hostile_fake_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS)
+GUEST_TESTS += t/rs/hostile.sh:rxe t/rs/hostile.sh:siw
+GUEST_TESTS += t/rs/dgrams.sh:rxe t/rs/dgrams.sh:siw
+
+# What breaks beneath a stream.
+check_PROGRAMS += t/rs/breaks
+t_rs_breaks_SOURCES = t/rs/breaks.c \
+	t/schedule/resources.c t/schedule/resources.h \
+	t/schedule/random.h t/schedule/wire.c t/schedule/wire.h
+t_rs_breaks_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(NL_CFLAGS)
+t_rs_breaks_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_rs_breaks_LDADD = libevr_clock.la librdmacm.la $(VERBS_LIBS) $(LIBEVENT_LIBS) $(CHECK_LIBS) \
+	$(NL_LIBS)
+GUEST_TESTS += t/rs/breaks.sh:rxe t/rs/breaks.sh:siw
 endif
-EXTRA_DIST += t/rs/descriptor.sh
+EXTRA_DIST += t/rs/breaks.sh t/rs/descriptor.sh t/rs/dgrams.sh t/rs/hostile.sh

@@ -1,4 +1,5 @@
 /* Streams of rsockets. */
+#define _GNU_SOURCE
 #include "unit/rs_unit.h"
 
 #include <fcntl.h>
@@ -50,6 +51,34 @@ START_TEST(other_domains_and_types_are_refused)
 	ck_assert_fails(rsocket(AF_INET, SOCK_STREAM, IPPROTO_UDP), ENOTSUP);
 	fake_device_remove(FAKE_ROCE);
 	fake_device_add(FAKE_ROCE);
+}
+END_TEST
+
+START_TEST(flags_that_would_be_missed_are_refused)
+{
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+	char byte = 0;
+
+	ck_assert_fails(rrecv(fd, &byte, 1, MSG_ERRQUEUE), ENOTSUP);
+	ck_assert_fails(rrecv(fd, &byte, 1, MSG_TRUNC), ENOTSUP);
+	ck_assert_fails(rrecv(fd, &byte, 1, MSG_OOB), EINVAL);
+	ck_assert_fails(rsend(fd, &byte, 1, MSG_OOB), ENOTSUP);
+	ck_assert_fails(rsend(fd, &byte, 1, MSG_ZEROCOPY), ENOTSUP);
+	ck_assert_fails(rsend(fd, &byte, 1, MSG_FASTOPEN), ENOTSUP);
+	rclose(fd);
+}
+END_TEST
+
+/* Stock rstream sends with MSG_WAITALL. */
+START_TEST(flags_that_mean_nothing_change_nothing)
+{
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+	char byte = 0;
+
+	ck_assert_fails(rrecv(fd, &byte, 1, MSG_CMSG_CLOEXEC | MSG_NOSIGNAL), ENOTCONN);
+	ck_assert_fails(rsend(fd, &byte, 1, MSG_WAITALL | MSG_PEEK), ENOTCONN);
+	ck_assert_fails(rsend(fd, &byte, 1, MSG_MORE | MSG_EOR | MSG_NOSIGNAL), ENOTCONN);
+	rclose(fd);
 }
 END_TEST
 
@@ -140,6 +169,7 @@ START_TEST(closing_is_an_end_to_the_peer)
 	ck_assert_int_eq(rsend(pair.client, "x", 1, 0), 1);
 	ck_assert_ok(rclose(pair.client));
 	pair.client = -1;
+	ck_assert_int_eq(rs_await(pair.server, POLLRDHUP), POLLRDHUP | POLLHUP);
 	ck_assert_int_eq(rs_events(pair.server, POLLIN | POLLOUT), POLLIN | POLLOUT | POLLHUP);
 	ck_assert_int_eq(rrecv(pair.server, &byte, 1, 0), 1);
 	ck_assert_int_eq(rrecv(pair.server, &byte, 1, 0), 0);
@@ -264,6 +294,8 @@ int main(void)
 		rpoll_is_poll_on_plain_descriptors,
 		what_is_no_rsocket_is_ebadf,
 		other_domains_and_types_are_refused,
+		flags_that_would_be_missed_are_refused,
+		flags_that_mean_nothing_change_nothing,
 		a_new_one_is_not_connected,
 		flags_are_the_descriptors,
 		bytes_pass_both_ways,

@@ -14,22 +14,32 @@ static int rs_open(void)
 	return fd;
 }
 
-int rs_listener(void)
+static int listener_at(const char *ip)
 {
 	int fd = rs_open();
 
-	ck_assert_ok(rbind(fd, cm_addr(FAKE_ROCE_IP, CM_PORT), sizeof(struct sockaddr_in)));
+	ck_assert_ok(rbind(fd, cm_addr(ip, CM_PORT), sizeof(struct sockaddr_in)));
 	ck_assert_ok(rlisten(fd, BACKLOG));
+	return fd;
+}
+
+int rs_listener(void)
+{
+	return listener_at(FAKE_ROCE_IP);
+}
+
+int rs_client_of(const char *ip)
+{
+	int fd = rs_open();
+
+	ck_assert_fails(
+		rconnect(fd, cm_addr(ip, CM_PORT), sizeof(struct sockaddr_in)), EINPROGRESS);
 	return fd;
 }
 
 int rs_client(void)
 {
-	int fd = rs_open();
-
-	ck_assert_fails(rconnect(fd, cm_addr(FAKE_ROCE_IP, CM_PORT), sizeof(struct sockaddr_in)),
-		EINPROGRESS);
-	return fd;
+	return rs_client_of(FAKE_ROCE_IP);
 }
 
 static short poll_for(int fd, short events, int timeout_ms)
@@ -50,12 +60,11 @@ short rs_await(int fd, short events)
 	return poll_for(fd, events, PATIENCE_MS);
 }
 
-struct rs_pair rs_connect(void)
+static struct rs_pair finish_connecting(int listener, int client)
 {
-	struct rs_pair pair = { .listener = rs_listener() };
+	struct rs_pair pair = { .listener = listener, .client = client };
 	int turns = 0;
 
-	pair.client = rs_client();
 	while (!rs_events(pair.client, POLLOUT)) {
 		rs_events(pair.listener, POLLIN);
 		ck_assert_int_lt(turns++, 10);
@@ -66,6 +75,23 @@ struct rs_pair rs_connect(void)
 	ck_assert_int_ge(pair.server, 0);
 	ck_assert_ok(rfcntl(pair.server, F_SETFL, O_RDWR | O_NONBLOCK));
 	return pair;
+}
+
+struct rs_pair rs_connect(void)
+{
+	return rs_connect_to(rs_listener());
+}
+
+struct rs_pair rs_connect_to(int listener)
+{
+	return finish_connecting(listener, rs_client());
+}
+
+struct rs_pair rs_connect_at(const char *ip)
+{
+	int listener = listener_at(ip);
+
+	return finish_connecting(listener, rs_client_of(ip));
 }
 
 void rs_close(struct rs_pair *pair)

@@ -15,7 +15,12 @@ struct rs_pair {
 int rs_listener(void);
 /* A nonblocking client whose connection is under way. */
 int rs_client(void);
+int rs_client_of(const char *ip);
 struct rs_pair rs_connect(void);
+/* The same on another device. */
+struct rs_pair rs_connect_at(const char *ip);
+/* The same at a listener that is there. */
+struct rs_pair rs_connect_to(int listener);
 void rs_close(struct rs_pair *pair);
 
 /* What rpoll() says at once, of events. */

@@ -1,0 +1,517 @@
+/* What goes wrong around an rsocket: it is told, nobody waits for it, and nothing is left. */
+#include "unit/rs_unit.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "proto/conndata.h"
+#include "unit/cm_unit.h"
+
+enum { FORKS = 40, CHILD_S = 60, LINGER_S = 60 };
+
+/* --- rpoll without events -------------------------------------------------------------------- */
+
+START_TEST(rpoll_for_nothing_reports_a_hangup)
+{
+	struct rs_pair pair = rs_connect();
+
+	ck_assert_int_eq(rs_events(pair.client, 0), 0);
+	ck_assert_ok(rclose(pair.server));
+	pair.server = -1;
+	ck_assert_int_eq(rs_events(pair.client, 0), POLLHUP);
+	rs_close(&pair);
+}
+END_TEST
+
+START_TEST(rpoll_for_what_there_is_anyway_reports_a_hangup)
+{
+	struct rs_pair pair = rs_connect();
+
+	ck_assert_int_eq(rs_events(pair.client, POLLOUT), POLLOUT);
+	ck_assert_ok(rclose(pair.server));
+	pair.server = -1;
+	ck_assert_int_eq(rs_events(pair.client, POLLOUT), POLLOUT | POLLHUP);
+	rs_close(&pair);
+}
+END_TEST
+
+/* --- events that cannot be read -------------------------------------------------------------- */
+
+static int error_of(int fd)
+{
+	int error = 0;
+	socklen_t len = sizeof(error);
+
+	ck_assert_ok(rgetsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len));
+	return error;
+}
+
+START_TEST(a_connect_whose_events_cannot_be_read_fails)
+{
+	int listener = rs_listener(), client;
+
+	fake_fail_next("GET_EVENT", ENOMEM);
+	client = rs_client();
+	ck_assert_int_ne(rs_await(client, POLLOUT) & POLLERR, 0);
+	ck_assert_int_eq(error_of(client), ENOMEM);
+	ck_assert_ok(rclose(client));
+	ck_assert_ok(rclose(listener));
+}
+END_TEST
+
+START_TEST(a_blocking_connect_whose_events_cannot_be_read_fails)
+{
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+	const struct sockaddr *addr = cm_addr(FAKE_ROCE_IP, CM_PORT);
+
+	fake_fail_next("GET_EVENT", ENOMEM);
+	ck_assert_fails(rconnect(fd, addr, sizeof(struct sockaddr_in)), ENOMEM);
+	ck_assert_ok(rclose(fd));
+}
+END_TEST
+
+/* Blocking, so that no other thread reads them. */
+START_TEST(a_connection_whose_events_cannot_be_read_ends)
+{
+	struct rs_pair pair = rs_connect();
+	char byte;
+
+	ck_assert_ok(rfcntl(pair.client, F_SETFL, O_RDWR));
+	ck_assert_ok(rfcntl(pair.server, F_SETFL, O_RDWR));
+	ck_assert_ok(rfcntl(pair.listener, F_SETFL, O_RDWR));
+	fake_fail_next("GET_EVENT", EIO);
+	while (rrecv(pair.client, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN)
+		usleep(1000);
+	ck_assert_int_eq(errno, EIO);
+	rs_close(&pair);
+}
+END_TEST
+
+/* A peer that is no rsocket, but speaks as one: nobody but the test reads its events. */
+static struct rdma_cm_id *request(struct rdma_event_channel *channel)
+{
+	const struct evr_conndata conn = {
+		.credits = 16,
+		.target_addr = 4096,
+		.data = { .addr = 8192, .rkey = 1, .len = 4096 },
+	};
+	struct rdma_cm_id *id = cm_id(channel, RDMA_PS_TCP);
+	uint8_t data[EVR_CONNDATA_LEN];
+	struct rdma_conn_param param = {
+		.private_data = data,
+		.private_data_len = sizeof(data),
+		.retry_count = 7,
+	};
+
+	evr_conndata_encode(&conn, 0, data, sizeof(data));
+	cm_resolve(id, FAKE_ROCE_IP);
+	cm_make_qp(id);
+	ck_assert_ok(rdma_connect(id, &param));
+	return id;
+}
+
+START_TEST(raccept_says_when_events_cannot_be_read_and_then_goes_on)
+{
+	int listener = rs_listener(), fd;
+	struct rdma_event_channel *channel = cm_channel();
+	struct rdma_cm_id *client;
+
+	ck_assert_ok(rfcntl(listener, F_SETFL, O_RDWR));
+	client = request(channel);
+	fake_fail_next("GET_EVENT", ENOMEM);
+	ck_assert_fails(raccept(listener, NULL, NULL), ENOMEM);
+	ck_assert_ok(rfcntl(listener, F_SETFL, O_RDWR | O_NONBLOCK));
+	ck_assert_fails(raccept(listener, NULL, NULL), EAGAIN);
+	cm_await(channel, RDMA_CM_EVENT_ESTABLISHED);
+	fd = raccept(listener, NULL, NULL);
+	ck_assert_int_ge(fd, 0);
+	cm_destroy(client);
+	rdma_destroy_event_channel(channel);
+	ck_assert_ok(rclose(fd));
+	ck_assert_ok(rclose(listener));
+}
+END_TEST
+
+/* --- ports that are taken -------------------------------------------------------------------- */
+
+static void take_each_port(void)
+{
+	fake_fail_next("CONNECT", EADDRINUSE);
+}
+
+START_TEST(a_port_that_is_taken_is_followed_by_another)
+{
+	int listener = rs_listener();
+	struct rs_pair pair;
+
+	fake_fail_next("CONNECT", EADDRINUSE);
+	pair = rs_connect_to(listener);
+	ck_assert_uint_eq(fake_calls("CONNECT"), 2);
+	rs_pass(pair.client, pair.server, 1000);
+	rs_close(&pair);
+}
+END_TEST
+
+static void bind_to_port(int fd, uint16_t port)
+{
+	ck_assert_ok(rbind(fd, cm_addr(FAKE_ROCE_IP, port), sizeof(struct sockaddr_in)));
+}
+
+START_TEST(an_address_without_a_port_is_kept_with_each_of_them)
+{
+	int listener = rs_listener(), fd = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	struct sockaddr_in *to = (struct sockaddr_in *)cm_addr(FAKE_ROCE_IP, CM_PORT), own;
+	socklen_t len = sizeof(own);
+
+	bind_to_port(fd, 0);
+	fake_fail_next("CONNECT", EADDRNOTAVAIL);
+	ck_assert_fails(rconnect(fd, (struct sockaddr *)to, sizeof(*to)), EINPROGRESS);
+	while (!rs_events(fd, POLLOUT))
+		rs_events(listener, POLLIN);
+	ck_assert_int_eq(error_of(fd), 0);
+	ck_assert_uint_eq(fake_calls("CONNECT"), 2);
+	ck_assert_ok(rgetsockname(fd, (struct sockaddr *)&own, &len));
+	ck_assert_int_eq(own.sin_addr.s_addr, to->sin_addr.s_addr);
+	ck_assert_ok(rclose(fd));
+	ck_assert_ok(rclose(listener));
+}
+END_TEST
+
+START_TEST(a_port_that_was_given_is_the_only_one)
+{
+	int listener = rs_listener(), fd = rsocket(AF_INET, SOCK_STREAM, 0);
+
+	bind_to_port(fd, 1234);
+	fake_fail_next("CONNECT", EADDRINUSE);
+	ck_assert_fails(rconnect(fd, cm_addr(FAKE_ROCE_IP, CM_PORT), sizeof(struct sockaddr_in)),
+		EADDRINUSE);
+	ck_assert_uint_eq(fake_calls("CONNECT"), 1);
+	ck_assert_ok(rclose(fd));
+	ck_assert_ok(rclose(listener));
+}
+END_TEST
+
+START_TEST(the_end_of_ports_ends_the_attempt)
+{
+	int listener = rs_listener(), fd = rsocket(AF_INET, SOCK_STREAM, 0);
+
+	fake_each_call(take_each_port);
+	ck_assert_fails(rconnect(fd, cm_addr(FAKE_ROCE_IP, CM_PORT), sizeof(struct sockaddr_in)),
+		EADDRINUSE);
+	fake_each_call(NULL);
+	ck_assert_uint_eq(fake_calls("CONNECT"), 10);
+	ck_assert_ok(rclose(fd));
+	ck_assert_ok(rclose(listener));
+}
+END_TEST
+
+/* Nothing of the attempts before is left in memory; the port is that of the first. */
+START_TEST(one_that_was_refused_tries_again_from_where_it_is_bound)
+{
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0), i;
+	struct sockaddr_in own;
+	socklen_t len = sizeof(own);
+
+	bind_to_port(fd, 1234);
+	for (i = 0; i < 3; i++)
+		ck_assert_fails(
+			rconnect(fd, cm_addr(FAKE_ROCE_IP, CM_PORT), sizeof(struct sockaddr_in)),
+			ECONNREFUSED);
+	ck_assert_fails(rconnect(fd, cm_addr(FAKE_NO_ROUTE_IP, 1), 4), EINVAL);
+	ck_assert_ok(rgetsockname(fd, (struct sockaddr *)&own, &len));
+	ck_assert_int_eq(ntohs(own.sin_port), 1234);
+	ck_assert_ok(rclose(fd));
+}
+END_TEST
+
+/* --- a device that goes ---------------------------------------------------------------------- */
+
+START_TEST(a_listener_loses_its_device)
+{
+	struct rs_pair pair = rs_connect();
+
+	fake_device_remove(FAKE_ROCE);
+	ck_assert_int_eq(rs_events(pair.listener, POLLIN) & (POLLIN | POLLERR), POLLIN | POLLERR);
+	ck_assert_fails(raccept(pair.listener, NULL, NULL), ENODEV);
+	ck_assert_fails(raccept(pair.listener, NULL, NULL), EINVAL);
+	ck_assert_int_ne(rs_await(pair.client, POLLIN) & POLLERR, 0);
+	ck_assert_int_ne(rs_await(pair.server, POLLIN) & POLLERR, 0);
+	ck_assert(fake_device_gone(FAKE_ROCE));
+	rs_close(&pair);
+}
+END_TEST
+
+static int listen_anywhere(void)
+{
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+
+	ck_assert_ok(rbind(fd, cm_addr("0.0.0.0", CM_PORT), sizeof(struct sockaddr_in)));
+	ck_assert_ok(rlisten(fd, 1));
+	return fd;
+}
+
+/* There the kernel takes the queue pairs as well, so that what was posted comes back first. */
+START_TEST(a_device_of_iwarp_that_goes_is_the_reason)
+{
+	struct rs_pair pair;
+	char byte;
+
+	fake_device_add(FAKE_IWARP);
+	pair = rs_connect_at(FAKE_IWARP_IP);
+	fake_device_remove(FAKE_IWARP);
+	ck_assert_fails(rrecv(pair.client, &byte, 1, 0), ENODEV);
+	ck_assert_fails(rrecv(pair.server, &byte, 1, 0), ENODEV);
+	rs_close(&pair);
+	ck_assert(fake_device_gone(FAKE_IWARP));
+}
+END_TEST
+
+START_TEST(a_device_of_iwarp_that_goes_is_the_reason_before_raccept_too)
+{
+	int listener, client, fd;
+	char byte;
+
+	fake_device_add(FAKE_IWARP);
+	listener = listen_anywhere();
+	client = rs_client_of(FAKE_IWARP_IP);
+	while (!rs_events(listener, POLLIN))
+		rs_events(client, POLLOUT);
+	rs_await(client, POLLOUT);
+	fake_device_remove(FAKE_IWARP);
+	fd = raccept(listener, NULL, NULL);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_fails(rrecv(fd, &byte, 1, 0), ENODEV);
+	ck_assert_fails(rrecv(client, &byte, 1, 0), ENODEV);
+	ck_assert_ok(rclose(fd));
+	ck_assert_ok(rclose(client));
+	ck_assert_ok(rclose(listener));
+}
+END_TEST
+
+START_TEST(one_that_waits_for_raccept_keeps_no_device_and_what_it_received)
+{
+	int listener = listen_anywhere(), client = rs_client(), fd;
+	char bytes[8];
+
+	while (!rs_events(listener, POLLIN))
+		rs_events(client, POLLOUT);
+	rs_await(client, POLLOUT);
+	ck_assert_int_eq(rsend(client, "four", 4, 0), 4);
+	fake_device_remove(FAKE_ROCE);
+	ck_assert_int_ne(rs_await(client, POLLIN) & POLLERR, 0);
+	ck_assert_int_eq(rs_events(listener, POLLIN), POLLIN);
+	fd = raccept(listener, NULL, NULL);
+	ck_assert_int_ge(fd, 0);
+	ck_assert(fake_device_gone(FAKE_ROCE));
+	ck_assert_int_eq(rrecv(fd, bytes, sizeof(bytes), 0), 4);
+	ck_assert_fails(rrecv(fd, bytes, sizeof(bytes), 0), ENODEV);
+	ck_assert_ok(rclose(fd));
+	ck_assert_ok(rclose(client));
+	ck_assert_ok(rclose(listener));
+}
+END_TEST
+
+/* What a program that asks for it is told of one that has no device any more. */
+START_TEST(the_peers_address_is_known_when_its_device_is_not)
+{
+	int listener = listen_anywhere(), client = rs_client(), fd;
+	struct sockaddr_in peer = { 0 }, own = { 0 };
+	socklen_t len = sizeof(own);
+
+	while (!rs_events(listener, POLLIN))
+		rs_events(client, POLLOUT);
+	ck_assert_ok(rgetsockname(client, (struct sockaddr *)&own, &len));
+	fake_device_remove(FAKE_ROCE);
+	ck_assert_int_eq(rs_events(listener, POLLIN), POLLIN);
+	len = sizeof(peer);
+	fd = raccept(listener, (struct sockaddr *)&peer, &len);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_uint_eq(len, sizeof(peer));
+	ck_assert_uint_eq(peer.sin_addr.s_addr, own.sin_addr.s_addr);
+	ck_assert_uint_eq(peer.sin_port, own.sin_port);
+	ck_assert_ok(rclose(fd));
+	ck_assert_ok(rclose(client));
+	ck_assert_ok(rclose(listener));
+}
+END_TEST
+
+/* --- a request without an answer ------------------------------------------------------------- */
+
+static int ask_iwarp(int flags)
+{
+	int fd = rsocket(AF_INET, SOCK_STREAM | flags, 0);
+
+	fake_hold(FAKE_REQ);
+	ck_assert_fails(rconnect(fd, cm_addr(FAKE_IWARP_IP, CM_PORT), sizeof(struct sockaddr_in)),
+		EINPROGRESS);
+	while (!fake_held(FAKE_REQ))
+		rs_events(fd, POLLOUT);
+	return fd;
+}
+
+static void wait_for_the_end_of_all(void)
+{
+	int waited;
+
+	for (waited = 0; fake_live(FAKE_ID) && waited < LINGER_S * 1000; waited++)
+		usleep(1000);
+	ck_assert_uint_eq(fake_live(FAKE_ID), 0);
+}
+
+START_TEST(closing_an_unanswered_request_waits_for_nobody)
+{
+	int fd;
+
+	fake_device_add(FAKE_IWARP);
+	fd = ask_iwarp(SOCK_NONBLOCK);
+	ck_assert_ok(rclose(fd));
+	ck_assert_uint_eq(fake_waits(), 0);
+	ck_assert_uint_eq(fake_live(FAKE_ID), 1);
+	fake_release(FAKE_REQ);
+	wait_for_the_end_of_all();
+	ck_assert_uint_eq(fake_waits(), 0);
+}
+END_TEST
+
+/* --- fork ------------------------------------------------------------------------------------ */
+
+static atomic_bool enough;
+
+static void *open_and_close(void *arg)
+{
+	while (!enough) {
+		int fd = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+		rbind(fd, cm_addr(FAKE_ROCE_IP, 0), sizeof(struct sockaddr_in));
+		rlisten(fd, 1);
+		rclose(fd);
+	}
+	return arg;
+}
+
+/* Not its parent's, and its own work; whoever waits for a lock is ended by the alarm. */
+static int use_rsockets(int parents)
+{
+	struct pollfd pfd = { .fd = parents, .events = POLLIN };
+	char byte;
+
+	alarm(CHILD_S);
+	if (rrecv(parents, &byte, 1, 0) != -1 || errno != EBADF)
+		return 1;
+	if (rclose(parents) != -1 || errno != EBADF)
+		return 2;
+	if (rpoll(&pfd, 1, 0) < 0)
+		return 3;
+	return 0;
+}
+
+static void fork_one(int fd)
+{
+	int status;
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (!pid)
+		_exit(use_rsockets(fd));
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+
+START_TEST(a_child_has_no_rsockets_and_waits_for_none_of_its_parents_threads)
+{
+	struct rs_pair pair = rs_connect();
+	pthread_t thread;
+	int i;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, open_and_close, NULL), 0);
+	for (i = 0; i < FORKS; i++)
+		fork_one(pair.client);
+	enough = true;
+	pthread_join(thread, NULL);
+	rs_pass(pair.client, pair.server, 1000);
+	rs_close(&pair);
+}
+END_TEST
+
+/* --- keepalives ------------------------------------------------------------------------------ */
+
+static void set_option(int fd, int level, int name, int value)
+{
+	ck_assert_ok(rsetsockopt(fd, level, name, &value, sizeof(value)));
+}
+
+/* Nothing else is posted by two that are idle. */
+static void await_keepalive(void)
+{
+	unsigned int posted = fake_calls("ibv_post_send");
+
+	while (fake_calls("ibv_post_send") == posted)
+		usleep(1000);
+}
+
+START_TEST(an_idle_connection_is_asked_whether_its_peer_is_there)
+{
+	struct rs_pair pair = rs_connect();
+
+	rs_pass(pair.client, pair.server, 1000);
+	ck_assert_ok(rfcntl(pair.client, F_SETFL, O_RDWR));
+	ck_assert_ok(rfcntl(pair.server, F_SETFL, O_RDWR));
+	set_option(pair.client, IPPROTO_TCP, TCP_KEEPIDLE, 1);
+	set_option(pair.client, SOL_SOCKET, SO_KEEPALIVE, 1);
+	await_keepalive();
+	await_keepalive();
+	rs_pass(pair.server, pair.client, 1000);
+	rs_close(&pair);
+}
+END_TEST
+
+START_TEST(a_listener_hands_keepalives_on)
+{
+	struct rs_pair pair;
+	int listener = rs_listener(), value = 0;
+	socklen_t len = sizeof(value);
+
+	set_option(listener, IPPROTO_TCP, TCP_KEEPIDLE, 1);
+	set_option(listener, SOL_SOCKET, SO_KEEPALIVE, 1);
+	pair = rs_connect_to(listener);
+	ck_assert_ok(rgetsockopt(pair.server, SOL_SOCKET, SO_KEEPALIVE, &value, &len));
+	ck_assert_int_eq(value, 1);
+	await_keepalive();
+	set_option(pair.server, SOL_SOCKET, SO_KEEPALIVE, 0);
+	rs_close(&pair);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		rpoll_for_nothing_reports_a_hangup,
+		rpoll_for_what_there_is_anyway_reports_a_hangup,
+		a_connect_whose_events_cannot_be_read_fails,
+		a_blocking_connect_whose_events_cannot_be_read_fails,
+		a_connection_whose_events_cannot_be_read_ends,
+		raccept_says_when_events_cannot_be_read_and_then_goes_on,
+		a_port_that_is_taken_is_followed_by_another,
+		an_address_without_a_port_is_kept_with_each_of_them,
+		a_port_that_was_given_is_the_only_one,
+		the_end_of_ports_ends_the_attempt,
+		one_that_was_refused_tries_again_from_where_it_is_bound,
+		a_listener_loses_its_device,
+		a_device_of_iwarp_that_goes_is_the_reason,
+		a_device_of_iwarp_that_goes_is_the_reason_before_raccept_too,
+		one_that_waits_for_raccept_keeps_no_device_and_what_it_received,
+		the_peers_address_is_known_when_its_device_is_not,
+		closing_an_unanswered_request_waits_for_nobody,
+		an_idle_connection_is_asked_whether_its_peer_is_there,
+		a_listener_hands_keepalives_on,
+		a_child_has_no_rsockets_and_waits_for_none_of_its_parents_threads,
+	};
+
+	return cm_main("rs_trouble", tests, sizeof(tests) / sizeof(tests[0]));
+}
