@@ -3,6 +3,7 @@ evinclude_HEADERS = \
 	include/evrdma/evrdma.h \
 	include/evrdma/base.h \
 	include/evrdma/buf.h \
+	include/evrdma/bufferevent.h \
 	include/evrdma/conn.h \
 	include/evrdma/dgram.h \
 	include/evrdma/domain.h \

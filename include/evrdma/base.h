@@ -19,7 +19,8 @@
  * So with privileges: after setuid() and its like the kernel refuses every command on channels that
  * were opened before. Connections that are up pass data on; whatever is new, or a disconnect, ends
  * in EACCES, and so does every object as soon as the CM has an event for the channel, which
- * cannot be read any more. Drop privileges first, then make the bases.
+ * cannot be read any more; but an evrdma_id with nothing under way, listening or not, is told of
+ * nothing. Drop privileges first, then make the bases.
  *
  * Callbacks run from the loop, never inside the call that asked for the work. Every object may be
  * closed in every callback, its own included.

@@ -66,9 +66,10 @@ struct evrdma_conn_options {
 	int tos;                       /* -1: not set; 0 to 255: type of service */
 	int ack_timeout;               /* -1: not set; 0 to 31: 4.096 us * 2^n for the peer's
 	                                  acknowledgement */
-	uint8_t retry_count;           /* 7: how often either side sends again what is not
-	                                  acknowledged (0 to 7). That of the side that connects
-	                                  counts; with an accept it is not used */
+	uint8_t retry_count;           /* 6: how often either side sends again what is not
+	                                  acknowledged (0 to 7; on rxe 7 is for ever). That of
+	                                  the side that connects counts; with an accept it is
+	                                  not used */
 	uint8_t rnr_retry_count;       /* 7: how often the peer sends again what finds no buffer
 	                                  posted here (0 to 7, 7 is for ever); for what is sent
 	                                  from here the peer's counts. iWARP never does */

@@ -4,6 +4,7 @@
 
 #include <evrdma/base.h>
 #include <evrdma/buf.h>
+#include <evrdma/bufferevent.h>
 #include <evrdma/conn.h>
 #include <evrdma/dgram.h>
 #include <evrdma/domain.h>

@@ -41,7 +41,12 @@ typedef void (*evrdma_id_done_cb)(struct evrdma_id *id, const struct evrdma_erro
 /*
  * Makes an id in a port space (enum rdma_port_space) on the base. Costs one system call.
  * Returns NULL and sets errno: EINVAL (no such port space), ENOMEM, EPIPE (the base is being
- * closed). Since 0.1.
+ * closed), or why the base's event channel cannot be read any more. Since 0.1.
+ *
+ * When it cannot be read, what is under way ends with EVRDMA_STEP_CHANNEL. An id that only listens,
+ * or has nothing under way, is told of nothing, as no event of the CM's says it: its next call that
+ * an event would answer gives the error, and the log has it at once (EVRDMA_LOG_ERROR). An
+ * evrdma_listener and an evrdma_conn are told.
  */
 struct evrdma_id *evrdma_id_new(
 	struct evrdma_base *base, int port_space, evrdma_id_event_cb cb, void *arg);

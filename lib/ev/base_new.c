@@ -9,6 +9,7 @@
 #include "ev/device/devices.h"
 #include "ev/memory/pool.h"
 #include "ev/queue/srq.h"
+#include "ev/stream/pipe.h"
 
 #include <evrdma/error.h>
 
@@ -23,6 +24,8 @@ static int add_parts(struct evrdma_base *base)
 		ret = evr_pools_start(base);
 	if (!ret)
 		ret = evr_srqs_start(base);
+	if (!ret)
+		ret = evr_pipes_start(base);
 	return ret;
 }
 

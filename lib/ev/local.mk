@@ -53,8 +53,19 @@ libevr_ev_la_SOURCES = \
 	lib/ev/datagram/dgram_send.c \
 	lib/ev/datagram/mcast.c lib/ev/datagram/mcast.h \
 	lib/ev/datagram/peer.c lib/ev/datagram/peer.h \
-	lib/ev/datagram/reply.c lib/ev/datagram/reply.h
-libevr_ev_la_LIBADD = libevr_util.la
+	lib/ev/datagram/reply.c lib/ev/datagram/reply.h \
+	lib/ev/stream/bell.c lib/ev/stream/bell.h \
+	lib/ev/stream/bufferevent.c lib/ev/stream/bufferevent.h \
+	lib/ev/stream/bufferevent_buffers.c \
+	lib/ev/stream/bufferevent_new.c \
+	lib/ev/stream/bufferevent_pair.c \
+	lib/ev/stream/listen.c \
+	lib/ev/stream/pipe.c lib/ev/stream/pipe.h \
+	lib/ev/stream/pipe_memory.c \
+	lib/ev/stream/pipe_read.c \
+	lib/ev/stream/pipe_send.c \
+	lib/ev/stream/registry.c lib/ev/stream/registry.h
+libevr_ev_la_LIBADD = libevr_proto.la libevr_util.la
 
 lib_LTLIBRARIES += libevrdma.la
 libevrdma_la_SOURCES =

@@ -52,6 +52,13 @@ void evr_addr_set_port(struct sockaddr_storage *addr, uint16_t port)
 		set_ib_port((struct sockaddr_ib *)addr, port);
 }
 
+bool evr_addr_has_port(const struct sockaddr_storage *addr)
+{
+	if (addr->ss_family == AF_INET)
+		return ((const struct sockaddr_in *)addr)->sin_port;
+	return addr->ss_family == AF_INET6 && ((const struct sockaddr_in6 *)addr)->sin6_port;
+}
+
 static void text_of_in6(const struct sockaddr_in6 *in6, char *text, size_t size)
 {
 	char host[INET6_ADDRSTRLEN] = "", scope[16] = "";

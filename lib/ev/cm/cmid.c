@@ -116,6 +116,11 @@ int evr_cmid_check(const struct evr_cmid *cmid)
 	return check(cmid->base);
 }
 
+enum evrdma_step evr_cmid_first_step(const struct evrdma_base *base)
+{
+	return check(base) ? EVRDMA_STEP_CHANNEL : EVRDMA_STEP_ADDR;
+}
+
 int evr_cmid_take(struct evr_cmid *cmid, struct evrdma_base *base, struct rdma_cm_id *cm)
 {
 	int ret = check(base);

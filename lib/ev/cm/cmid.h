@@ -11,6 +11,8 @@
 
 #include "util/list.h"
 
+#include <evrdma/error.h>
+
 struct evrdma_base;
 struct evr_cmid;
 struct evr_obj;
@@ -51,6 +53,8 @@ int evr_cmid_create(struct evr_cmid *cmid, struct evrdma_base *base, enum rdma_p
 int evr_cmid_take(struct evr_cmid *cmid, struct evrdma_base *base, struct rdma_cm_id *cm);
 /* Gives the id up without destroying it. */
 struct rdma_cm_id *evr_cmid_release(struct evr_cmid *cmid);
+/* What an object of the base that begins with an id fails in, when it gets none. */
+enum evrdma_step evr_cmid_first_step(const struct evrdma_base *base);
 /* 0, or why nothing is heard of it: its channel is lost, though it may not have been told yet. */
 int evr_cmid_check(const struct evr_cmid *cmid);
 /* Hands the id from one owner to another on the same base. Cannot fail. */

@@ -9,6 +9,8 @@
 
 #include "ev/cm/addr.h"
 
+enum { OTHER_PORTS = 9 };
+
 static int alloc(struct evr_targets *targets, size_t n)
 {
 	evr_targets_fini(targets);
@@ -24,7 +26,7 @@ void evr_targets_fini(struct evr_targets *targets)
 
 static int add(struct evr_targets *targets, const struct sockaddr *src, const struct sockaddr *dst)
 {
-	struct evr_target *target = &targets->list[targets->count];
+	struct evr_conn_target *target = &targets->list[targets->count];
 	int ret = evr_addr_copy(&target->src, src);
 
 	if (!ret)
@@ -82,7 +84,7 @@ static const struct sockaddr *source_of(
 static void add_result(
 	struct evr_targets *targets, const struct sockaddr *src, const struct rdma_addrinfo *result)
 {
-	struct evr_target *target = &targets->list[targets->count];
+	struct evr_conn_target *target = &targets->list[targets->count];
 
 	if (!is_usable(result) || add(targets, source_of(result, src), result->ai_dst_addr))
 		return;
@@ -111,7 +113,7 @@ int evr_targets_set_results(struct evr_targets *targets, const struct sockaddr *
 
 /* --- in turn -------------------------------------------------------------------------------- */
 
-struct evr_target *evr_targets_get(struct evr_targets *targets)
+struct evr_conn_target *evr_targets_get(struct evr_targets *targets)
 {
 	return &targets->list[targets->at];
 }
@@ -121,6 +123,19 @@ bool evr_targets_next(struct evr_targets *targets)
 	if (targets->at + 1 >= targets->count)
 		return false;
 	targets->at++;
+	return true;
+}
+
+bool evr_targets_other_port(struct evr_targets *targets)
+{
+	struct evr_conn_target *target;
+
+	if (targets->at >= targets->count)
+		return false;
+	target = evr_targets_get(targets);
+	if (evr_addr_has_port(&target->src) || target->ports == OTHER_PORTS)
+		return false;
+	target->ports++;
 	return true;
 }
 
@@ -137,8 +152,8 @@ int evr_targets_turn_ms(const struct evr_targets *targets, int turn_ms)
 
 void evr_targets_postpone(struct evr_targets *targets)
 {
-	struct evr_target *at = evr_targets_get(targets);
-	struct evr_target postponed = *at;
+	struct evr_conn_target *at = evr_targets_get(targets);
+	struct evr_conn_target postponed = *at;
 	size_t others = targets->count - targets->at - 1;
 
 	postponed.turns++;

@@ -11,17 +11,18 @@ struct rdma_addrinfo;
 
 enum { EVR_TARGET_DATA_MAX = 255 };
 
-struct evr_target {
+struct evr_conn_target {
 	struct sockaddr_storage src; /* AF_UNSPEC: any */
 	struct sockaddr_storage dst;
 	int port_space; /* 0: the connection's */
 	unsigned turns; /* that it had, and was postponed */
+	unsigned ports; /* that it was tried from, beside the first */
 	size_t data_len;
 	unsigned char data[EVR_TARGET_DATA_MAX]; /* goes before the private data */
 };
 
 struct evr_targets {
-	struct evr_target *list;
+	struct evr_conn_target *list;
 	size_t count;
 	size_t at;
 };
@@ -39,9 +40,11 @@ int evr_targets_set_results(struct evr_targets *targets, const struct sockaddr *
 void evr_targets_fini(struct evr_targets *targets);
 
 /* The one that is tried. */
-struct evr_target *evr_targets_get(struct evr_targets *targets);
+struct evr_conn_target *evr_targets_get(struct evr_targets *targets);
 /* It failed. Goes on to the next one; false when there is none. */
 bool evr_targets_next(struct evr_targets *targets);
+/* Whether it may be tried from another port: none was given, and that is not done for ever. */
+bool evr_targets_other_port(struct evr_targets *targets);
 /*
  * How long it may take when the first turn of each takes turn_ms, and each later one twice as long
  * as the one before: who is slow is found in the end, who is dead costs little. 0: as long as it

@@ -28,7 +28,7 @@ static const struct evrdma_conn_options default_options = {
 	.port_space = RDMA_PS_TCP,
 	.tos = -1,
 	.ack_timeout = -1,
-	.retry_count = 7,
+	.retry_count = 6, /* 7 is for ever on rxe */
 	.rnr_retry_count = 7,
 	.responder_resources = 1,
 	.initiator_depth = 1,
@@ -274,13 +274,20 @@ static void cancel_received(struct evrdma_conn *conn, const struct evrdma_recv *
 		evr_conn_read(conn, &cancelled);
 }
 
+/* What the answer says is needed to understand what comes; until then reading is disabled. */
+static bool waits_for_answer(const struct evrdma_conn *conn)
+{
+	return conn->owned && !conn->passive && evr_conn_may_establish(conn);
+}
+
 static void on_received(struct evr_qp *qp, const struct evrdma_recv *recv)
 {
 	struct evrdma_conn *conn = of_qp(qp);
+	bool waits = waits_for_answer(conn);
 
-	if (!recv->err && evr_conn_may_establish(conn))
+	if (!recv->err && !waits && evr_conn_may_establish(conn))
 		evr_conn_established(conn);
-	if (!recv->err && !conn->connected) {
+	if (!recv->err && !waits && !conn->connected) {
 		cancel_received(conn, recv);
 		return;
 	}
@@ -537,7 +544,7 @@ static bool conn_shutdown(struct evr_obj *obj)
 {
 	struct evrdma_conn *conn = evr_container_of(obj, struct evrdma_conn, obj);
 
-	if (!evrdma_conn_disconnect(conn))
+	if (conn->owned || !evrdma_conn_disconnect(conn))
 		return true;
 	evr_obj_close(obj);
 	return false;

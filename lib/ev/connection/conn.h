@@ -71,6 +71,12 @@ struct evrdma_conn {
 	evrdma_conn_recv_cb recv_cb;
 	evrdma_conn_event_cb event_cb;
 	void *arg;
+	/*
+	 * Of one that carries something more: there is a QP, for each address that is tried, and
+	 * the private data can be filled in. 0 or -errno. May be NULL.
+	 */
+	int (*ready)(struct evrdma_conn *conn, void *arg);
+	bool owned; /* by a stream, which ends it when the base is shut down */
 
 	enum evr_conn_state state;
 	enum evr_conn_next next;

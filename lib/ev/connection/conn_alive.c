@@ -65,8 +65,8 @@ void evr_conn_judge_alive(struct evrdma_conn *conn)
 {
 	uint64_t now_us = evr_clock_now_us();
 
-	/* A probe that is held back asks nobody. */
-	if (conn->qp.sends_held)
+	/* A probe that is held back asks nobody; who is to begin a stream owes a word anyway. */
+	if (conn->qp.sends_held && !conn->owned)
 		conn->last_heard_us = conn->asked_us = now_us;
 
 	if (is_over(conn, now_us)) {

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "ev/cm/addr.h"
-#include "ev/cm/channel.h"
 #include "ev/connection/conn.h"
 #include "ev/connection/request.h"
 #include "ev/core/base.h"
@@ -34,16 +33,33 @@ static bool is_retrying(const struct evrdma_conn *conn)
 		conn->next == EVR_CONN_DROP_ID;
 }
 
+/* What happened may have flushed the QP, whose completions must not outlive it on some devices. */
+static void go_on_retrying(struct evrdma_conn *conn)
+{
+	if (conn->next == EVR_CONN_DROP_QP && !conn->ends) {
+		evr_qp_stop_catching_up(&conn->qp);
+		conn->next = EVR_CONN_GIVE_UP;
+	}
+	evr_obj_work(&conn->obj);
+}
+
+/* Whose port is the CM's choice, which on iWARP may be one that TCP has: it chooses another. */
+static bool is_port_taken(struct evrdma_conn *conn, const struct evrdma_error *error)
+{
+	return (error->err == EADDRINUSE || error->err == EADDRNOTAVAIL) &&
+		error->step == EVRDMA_STEP_CONNECT && evr_targets_other_port(&conn->targets);
+}
+
 void evr_conn_setup_failed(struct evrdma_conn *conn, const struct evrdma_error *error)
 {
 	if (conn->ends)
 		return;
 	if (conn->targets.count && is_retrying(conn)) {
-		evr_obj_work(&conn->obj);
+		go_on_retrying(conn);
 		return;
 	}
 	event_del(&conn->attempt_timer);
-	if (evr_targets_next(&conn->targets)) {
+	if (is_port_taken(conn, error) || evr_targets_next(&conn->targets)) {
 		go_on(conn, EVR_CONN_GIVE_UP);
 		return;
 	}
@@ -93,7 +109,7 @@ static struct sockaddr *given(struct sockaddr_storage *addr)
 }
 
 /* An address that the user gave is taken before one of the device that the user named. */
-static int find_source(struct evrdma_conn *conn, struct evr_target *target)
+static int find_source(struct evrdma_conn *conn, struct evr_conn_target *target)
 {
 	if (given(&target->src))
 		return 0;
@@ -103,11 +119,11 @@ static int find_source(struct evrdma_conn *conn, struct evr_target *target)
 
 static int resolve(struct evrdma_conn *conn)
 {
-	struct evr_target *target = evr_targets_get(&conn->targets);
+	struct evr_conn_target *target = evr_targets_get(&conn->targets);
 	int port_space = target->port_space ? target->port_space : conn->options.port_space;
 	int ret;
 
-	conn->step = evr_channel_of(conn->obj.base)->err ? EVRDMA_STEP_CHANNEL : EVRDMA_STEP_ADDR;
+	conn->step = evr_cmid_first_step(conn->obj.base);
 	conn->peer_data_len = 0;
 	start_attempt(conn);
 	ret = find_source(conn, target);
@@ -178,6 +194,8 @@ static int bind_qp(struct evrdma_conn *conn)
 	if (ret)
 		return ret;
 	ret = evr_qp_bind(&conn->qp, &conn->cmid);
+	if (!ret && conn->ready)
+		ret = conn->ready(conn, conn->arg);
 	if (!ret)
 		go_on(conn, conn->passive ? EVR_CONN_ACCEPT : EVR_CONN_CONNECT);
 	return ret;
@@ -199,7 +217,7 @@ static void fill_param(const struct evrdma_conn *conn, struct rdma_conn_param *p
 static int join_private_data(
 	struct evrdma_conn *conn, struct rdma_conn_param *param, unsigned char *joined)
 {
-	const struct evr_target *target = evr_targets_get(&conn->targets);
+	const struct evr_conn_target *target = evr_targets_get(&conn->targets);
 
 	if (!target->data_len)
 		return 0;
@@ -317,18 +335,24 @@ void evr_conn_work(struct evr_obj *obj)
 /*
  * RFC 5044, 7.1.2: on iWARP the accepting side must not send before it has received. What comes too
  * early may end the connection: siw refuses it while it still reads the other side's answer. A
- * protocol in which the server speaks first can only give the client some time.
+ * protocol in which the server speaks first can only give the client some time, which is too short
+ * where the answer is lost; of a stream the connecting side is always the first.
  */
 static void hold_sends(struct evrdma_conn *conn)
 {
 	evr_qp_hold_sends(&conn->qp);
-	evr_base_add_timer(&conn->hold_timer, EVR_CONN_HOLD_MS);
+	if (!conn->owned)
+		evr_base_add_timer(&conn->hold_timer, EVR_CONN_HOLD_MS);
 }
 
-/* A good answer can come after the address had its turn, as long as its QP is there. */
+/*
+ * A good answer can come after the address had its turn, as long as its QP is there. A connection
+ * on one that is broken would hear of nothing, not even of that: only one whose end follows.
+ */
 bool evr_conn_may_establish(const struct evrdma_conn *conn)
 {
-	return conn->state == EVR_CONN_SETUP && conn->next != EVR_CONN_DROP_ID;
+	return conn->state == EVR_CONN_SETUP && conn->next != EVR_CONN_DROP_ID &&
+		(evr_qp_is_sound(&conn->qp) || conn->ends);
 }
 
 /*
@@ -354,6 +378,7 @@ void evr_conn_established(struct evrdma_conn *conn)
 	conn->step = EVRDMA_STEP_TRANSFER;
 	if (conn->passive && evr_qp_is_iwarp(&conn->qp))
 		hold_sends(conn);
+	evr_qp_tell_flushed(&conn->qp);
 	evr_conn_tell(conn, EVRDMA_CONN_CONNECTED, NULL);
 }
 
@@ -408,7 +433,7 @@ static bool is_late_answer(const struct evrdma_conn *conn, const struct rdma_cm_
 void evr_conn_setup_on_event(struct evrdma_conn *conn, const struct rdma_cm_event *event)
 {
 	if (is_retrying(conn) && !is_late_answer(conn, event)) {
-		evr_obj_work(&conn->obj);
+		go_on_retrying(conn);
 		return;
 	}
 	switch (event->event) {

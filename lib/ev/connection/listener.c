@@ -327,6 +327,8 @@ static void listener_free(struct evr_obj *obj)
 
 	TAILQ_FOREACH (request, &listener->pending, listener_link)
 		request->listener = NULL;
+	if (listener->gone)
+		listener->gone(listener);
 	evr_slots_unref(listener->slots);
 	evr_domain_unref(listener->options.domain);
 	evr_srq_unref(listener->options.srq);

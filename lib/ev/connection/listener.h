@@ -36,6 +36,8 @@ struct evrdma_listener {
 	bool due; /* to be tried */
 	int again_err; /* said last, of what an attempt failed with */
 	struct event again_timer;
+	void *acceptor; /* of whoever made it to accept by itself, or NULL */
+	void (*gone)(struct evrdma_listener *listener); /* for the acceptor; may be NULL */
 };
 
 /* A pending request is no more so: somebody answered it, or it is late, or went elsewhere. */

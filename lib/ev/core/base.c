@@ -187,16 +187,26 @@ static void run_tasks(struct evrdma_base *base)
 	base->stats.turns_over_budget += task && has_tasks(base);
 }
 
-/* The same. What is left goes to the end of the next turn. */
+static bool has_many_posts(const struct evrdma_base *base)
+{
+	const struct evr_task *task = TAILQ_FIRST(&base->posts);
+
+	return task && TAILQ_NEXT(task, link);
+}
+
+/*
+ * The same. What is left goes to the end of the next turn. One alone, which is the most frequent,
+ * is not measured: what it adds waits until then.
+ */
 static void run_posts(struct evrdma_base *base)
 {
-	uint64_t deadline = TAILQ_EMPTY(&base->posts) ? 0 : evr_base_turn_deadline(base);
+	uint64_t deadline = has_many_posts(base) ? evr_base_turn_deadline(base) : 0;
 	struct evr_task *task;
 
 	while ((task = TAILQ_FIRST(&base->posts))) {
 		evr_base_cancel_post(base, task);
 		task->run(task);
-		if (evr_clock_now_us() >= deadline)
+		if (!deadline || evr_clock_now_us() >= deadline)
 			break;
 	}
 }

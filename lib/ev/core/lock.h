@@ -12,6 +12,7 @@ enum evr_lock_rank {
 	EVR_LOCK_ASYNC = 1, /* async.c's: who reads a device's events, and what was noted of them */
 	EVR_LOCK_SHARED,    /* of memory that bases share; verbs register under it: shared.h */
 	EVR_LOCK_INBOX,     /* of a base: what other threads hand to it */
+	EVR_LOCK_REGISTRY,  /* registry.c's: which bufferevents are over RDMA */
 };
 
 struct evr_lock {

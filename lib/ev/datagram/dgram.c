@@ -162,7 +162,7 @@ static void dgram_work(struct evr_obj *obj)
 	} else {
 		ret = resolve(dgram);
 		if (ret)
-			fail_errno(dgram, -ret, EVRDMA_STEP_ADDR);
+			fail_errno(dgram, -ret, evr_cmid_first_step(obj->base));
 	}
 }
 

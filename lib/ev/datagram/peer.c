@@ -83,7 +83,7 @@ static int resolve(struct evrdma_peer *peer)
 	if (!ret && peer->is_sender)
 		set_scope(&peer->addr, &src);
 
-	peer->step = EVRDMA_STEP_ADDR;
+	peer->step = evr_cmid_first_step(peer->obj.base);
 	if (!ret)
 		ret = evr_cmid_create(&peer->cmid, peer->obj.base, RDMA_PS_UDP);
 	if (ret)

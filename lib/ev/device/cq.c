@@ -183,13 +183,13 @@ static void distrust(struct ibv_wc *wc)
 }
 
 /*
- * Takes up to a batch. Returns how many, or -EIO from a CQ that is broken: what the failing call
- * has taken is lost. Not all devices fill in all of a completion.
+ * Takes up to most, at most a batch. Returns how many, or -EIO from a CQ that is broken: what the
+ * failing call has taken is lost. Not all devices fill in all of a completion.
  */
 static int poll_batch(struct evr_cq *cq, int most)
 {
 	struct ibv_wc wc[BATCH] = { 0 };
-	int n = ibv_poll_cq(cq->cq, most < BATCH ? most : BATCH, wc);
+	int n = ibv_poll_cq(cq->cq, most, wc);
 	int i;
 
 	cq->device->base->stats.polls++;
@@ -235,19 +235,28 @@ static bool end_waits(struct evr_cq *cq, bool empty)
 	return false;
 }
 
-/* Returns whether it is: else the budget is spent. Of a broken one nothing more can be taken. */
+static bool may_arm(const struct evr_cq *cq)
+{
+	return !cq->armed && !cq->broken;
+}
+
+/*
+ * Returns whether it is: else the budget is spent. Of a broken one nothing more can be taken.
+ * Before the arming a batch that is not full is the last: the poll after it finds what comes later.
+ */
 static bool poll_until_empty(struct evr_cq *cq)
 {
 	struct evrdma_base *base = cq->device->base;
 
 	while (base->tell_budget > 0) {
-		int n = poll_batch(cq, base->tell_budget);
+		int most = (int)evr_smaller((uint32_t)base->tell_budget, BATCH);
+		int n = poll_batch(cq, most);
 
 		if (!n)
 			set_empty(cq);
 		if (end_waits(cq, n <= 0))
 			return false;
-		if (n <= 0)
+		if (n <= 0 || (n < most && may_arm(cq)))
 			return true;
 	}
 	return false;
@@ -273,7 +282,7 @@ static void service(struct evr_cq *cq)
 		set_ready(cq, true);
 		return;
 	}
-	if (empty && !cq->armed && !cq->broken) {
+	if (empty && may_arm(cq)) {
 		cq->armed = !ibv_req_notify_cq(cq->cq, 0);
 		cq->device->base->stats.arms++;
 		empty = cq->armed && poll_until_empty(cq);

@@ -14,6 +14,7 @@
 #include "ev/device/devices.h"
 #include "ev/queue/qp_send.h"
 #include "util/clock.h"
+#include "util/number.h"
 
 enum { FLUSH_AGAIN_MS = 20 };
 
@@ -209,12 +210,35 @@ void evr_qp_set_shared(
 
 /* --- asynchronous events -------------------------------------------------------------------- */
 
+static void fail(struct evr_qp *qp, const struct evrdma_error *error)
+{
+	qp->failed = true;
+	qp->ops->failed(qp, error);
+}
+
 void evr_qp_fail(struct evr_qp *qp, int err)
 {
 	struct evrdma_error error;
 
 	evr_error_set(&error, err, EVRDMA_STEP_TRANSFER);
-	qp->ops->failed(qp, &error);
+	fail(qp, &error);
+}
+
+static void be_flushed(struct evr_qp *qp)
+{
+	qp->flushed = true;
+	qp->ops->flushed(qp);
+}
+
+void evr_qp_tell_flushed(struct evr_qp *qp)
+{
+	if (qp->flushed)
+		qp->ops->flushed(qp);
+}
+
+bool evr_qp_is_sound(const struct evr_qp *qp)
+{
+	return !qp->failed && !qp->flushed;
 }
 
 /* With the last of its receives flushed, a QP on a shared queue is in error like any other. */
@@ -225,7 +249,7 @@ static void on_last_receive(struct evr_qp *qp)
 	if (qp->in_error)
 		qp->ops->drained(qp);
 	else
-		qp->ops->flushed(qp);
+		be_flushed(qp);
 }
 
 static void on_async(struct evr_async_subject *subject, uint32_t events)
@@ -245,7 +269,7 @@ static void on_async(struct evr_async_subject *subject, uint32_t events)
 
 /* --- the verbs QP --------------------------------------------------------------------------- */
 
-static int create(struct evr_qp *qp, struct evr_cmid *cmid)
+static int create_with(struct evr_qp *qp, struct evr_cmid *cmid, uint32_t inline_bytes)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.qp_type = qp->config.type,
@@ -257,7 +281,7 @@ static int create(struct evr_qp *qp, struct evr_cmid *cmid)
 			.max_recv_wr = qp->config.recv_depth ? qp->config.recv_depth : 1,
 			.max_send_sge = qp->config.max_segs,
 			.max_recv_sge = 1,
-			.max_inline_data = qp->config.inline_bytes,
+			.max_inline_data = inline_bytes,
 		},
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = qp->pd->pd,
@@ -270,12 +294,25 @@ static int create(struct evr_qp *qp, struct evr_cmid *cmid)
 	if (rdma_create_qp_ex(cmid->cm, &attr))
 		return evr_verbs_error();
 	/* Some devices give less room than was asked for, where others refuse. */
-	if (attr.cap.max_inline_data < qp->config.inline_bytes) {
+	if (attr.cap.max_inline_data < inline_bytes && !qp->config.inline_spare) {
 		rdma_destroy_qp(cmid->cm);
 		return -EINVAL;
 	}
+	qp->inline_max = evr_smaller(attr.cap.max_inline_data, inline_bytes);
 	qp->qp = cmid->cm->qp;
 	return 0;
+}
+
+static int create(struct evr_qp *qp, struct evr_cmid *cmid)
+{
+	uint32_t inline_bytes = qp->config.inline_bytes;
+	int ret = create_with(qp, cmid, inline_bytes);
+
+	while (ret && inline_bytes && qp->config.inline_spare) {
+		inline_bytes /= 2;
+		ret = create_with(qp, cmid, inline_bytes);
+	}
+	return ret;
 }
 
 static int attach(struct evr_qp *qp)
@@ -382,6 +419,7 @@ int evr_qp_bind(struct evr_qp *qp, struct evr_cmid *cmid)
 	if (ret)
 		return ret;
 	qp->last_receive = false;
+	qp->failed = qp->flushed = false;
 	qp->lost = false;
 	ret = find_parts(qp);
 	if (!ret)
@@ -638,7 +676,7 @@ static void refused(struct evr_qp *qp, int err)
 	int ret = ibv_query_qp(qp->qp, &attr, IBV_QP_STATE, &init);
 
 	if (!ret && is_over(attr.qp_state))
-		qp->ops->flushed(qp);
+		be_flushed(qp);
 	else
 		evr_qp_fail(qp, ret ? abs(ret) : err);
 }
@@ -671,13 +709,13 @@ void evr_qp_report_status(struct evr_qp *qp, const struct ibv_wc *wc)
 	if (wc->status == IBV_WC_SUCCESS)
 		return;
 	if (wc->status == IBV_WC_WR_FLUSH_ERR) {
-		qp->ops->flushed(qp);
+		be_flushed(qp);
 		return;
 	}
 	EVR_QP_COUNT(qp, rnr_errors, wc->status == IBV_WC_RNR_RETRY_EXC_ERR);
 	EVR_QP_COUNT(qp, retry_errors, wc->status == IBV_WC_RETRY_EXC_ERR);
 	evr_error_from_wc(&error, wc->status);
-	qp->ops->failed(qp, &error);
+	fail(qp, &error);
 }
 
 static void look_if_drained(struct evr_qp *qp)

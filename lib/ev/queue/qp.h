@@ -88,6 +88,7 @@ struct evr_qp_config {
 	uint32_t send_queue; /* how many more may wait for their turn */
 	uint32_t max_segs;   /* buffers in one send */
 	uint32_t inline_bytes;
+	bool inline_spare; /* fewer inline_bytes will do, where the device has no more */
 	uint32_t recv_depth;
 	uint32_t low_water;
 	uint32_t create_flags;
@@ -115,6 +116,7 @@ struct evr_qp {
 	struct evr_cq *recv_cq;
 	struct evr_srq *srq;
 	struct ibv_qp *qp; /* NULL while there is none */
+	uint32_t inline_max; /* of its sends */
 
 	struct evr_send *sends; /* a ring; head, posted and tail count up and wrap */
 	struct ibv_sge *sges;	/* of each send, max_segs */
@@ -144,6 +146,8 @@ struct evr_qp {
 	bool drain_over;
 	bool last_receive; /* the device holds nothing of the shared queue any more */
 	bool in_error;
+	bool failed;  /* it was told so, and is of no use until it is bound anew */
+	bool flushed; /* the same, for a reason that is told elsewhere */
 	bool lost; /* its device went without waiting, and nothing of it is under way */
 };
 
@@ -163,6 +167,8 @@ void evr_qp_set_shared(
 	struct evr_qp *qp, struct evrdma_domain *domain, struct evrdma_srq *srq);
 
 bool evr_qp_is_iwarp(const struct evr_qp *qp);
+/* Nothing says that it would not hear of what completes on it. */
+bool evr_qp_is_sound(const struct evr_qp *qp);
 
 /*
  * Opens what the device needs, and registers what is to be received into, for as long as a turn may
@@ -221,6 +227,8 @@ int evr_qp_submit_recv(struct evr_qp *qp, struct evrdma_buf *buf);
 
 /* It is of no use any more, for the reason err. */
 void evr_qp_fail(struct evr_qp *qp, int err);
+/* Tells once more that it was flushed, if it was: whoever is told may not have been ready. */
+void evr_qp_tell_flushed(struct evr_qp *qp);
 
 /*
  * Something is to be told after all that is complete already. False when that can be now: what is

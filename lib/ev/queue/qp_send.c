@@ -224,7 +224,7 @@ int evr_qp_submit_inline(
 
 	if (ret)
 		return ret;
-	if (len > qp->config.inline_bytes)
+	if (len > qp->inline_max)
 		return -EMSGSIZE;
 	to = len ? &qp->inline_data[(size_t)(qp->send_head & qp->ring_mask) *
 				    qp->config.inline_bytes]
