@@ -8,7 +8,12 @@ EVR_EXAMPLES = \
 	examples/05-datagram-client \
 	examples/06-many-threads \
 	examples/07-reconnect \
-	examples/08-shared-memory
+	examples/08-shared-memory \
+	examples/09-http-server \
+	examples/10-http-client \
+	examples/11-kv-server \
+	examples/12-kv-client \
+	examples/13-multicast
 noinst_PROGRAMS += $(EVR_EXAMPLES)
 EVR_EXAMPLES_LINK = $(AM_LDFLAGS) -no-install
 EVR_EXAMPLES_LIBS = libevrdma.la $(LIBEVENT_LIBS)
@@ -36,9 +41,24 @@ examples_07_reconnect_LDADD = $(EVR_EXAMPLES_LIBS)
 examples_08_shared_memory_SOURCES = examples/08-shared-memory.c
 examples_08_shared_memory_LDFLAGS = $(EVR_EXAMPLES_LINK)
 examples_08_shared_memory_LDADD = $(EVR_EXAMPLES_LIBS) -lpthread
+examples_09_http_server_SOURCES = examples/09-http-server.c
+examples_09_http_server_LDFLAGS = $(EVR_EXAMPLES_LINK)
+examples_09_http_server_LDADD = $(EVR_EXAMPLES_LIBS)
+examples_10_http_client_SOURCES = examples/10-http-client.c
+examples_10_http_client_LDFLAGS = $(EVR_EXAMPLES_LINK)
+examples_10_http_client_LDADD = $(EVR_EXAMPLES_LIBS)
+examples_11_kv_server_SOURCES = examples/11-kv-server.c examples/11-key-value.h
+examples_11_kv_server_LDFLAGS = $(EVR_EXAMPLES_LINK)
+examples_11_kv_server_LDADD = $(EVR_EXAMPLES_LIBS)
+examples_12_kv_client_SOURCES = examples/12-kv-client.c examples/11-key-value.h
+examples_12_kv_client_LDFLAGS = $(EVR_EXAMPLES_LINK)
+examples_12_kv_client_LDADD = $(EVR_EXAMPLES_LIBS)
+examples_13_multicast_SOURCES = examples/13-multicast.c
+examples_13_multicast_LDFLAGS = $(EVR_EXAMPLES_LINK)
+examples_13_multicast_LDADD = $(EVR_EXAMPLES_LIBS)
 
 # To read, and to begin from.
 exampledir = $(docdir)/examples
-dist_example_DATA = $(EVR_EXAMPLES:=.c)
+dist_example_DATA = $(EVR_EXAMPLES:=.c) examples/11-key-value.h
 
 EXTRA_DIST += examples/demo.sh

@@ -55,6 +55,24 @@ static int has_infiniband_port(struct ibv_device *device)
 	return found;
 }
 
+static int has_xrc(struct ibv_device *device)
+{
+	struct ibv_context *context = ibv_open_device(device);
+	struct ibv_device_attr attr;
+	int found;
+
+	if (!context)
+		return 1;
+	found = ibv_query_device(context, &attr) || attr.device_cap_flags & IBV_DEVICE_XRC;
+	ibv_close_device(context);
+	return found;
+}
+
+int capability_xrc(void)
+{
+	return any_device(has_xrc, 1);
+}
+
 int capability_infiniband(void)
 {
 	return any_device(has_infiniband_port, 1);

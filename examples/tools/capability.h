@@ -13,6 +13,9 @@ int capability_infiniband(void);
 /* Returns whether a device here is InfiniBand's or RoCE's. */
 int capability_ib_transport(void);
 
+/* Returns whether a device here has XRC, or cannot be asked. Opens the devices. */
+int capability_xrc(void);
+
 /* Returns whether the permissions keep us from opening a device, or the CM's. */
 int capability_denied(void);
 

@@ -129,10 +129,20 @@ static const char *find_remedy(const struct evrdma_error *error, const struct to
 void tool_fail_error(struct tool *tool, const char *what, const struct evrdma_error *error,
 	const struct tool_advice *advice)
 {
+	if (tool->stopping)
+		return;
+	tool_tell_error(tool, what, error, advice);
+	tool_stop(tool);
+}
+
+void tool_tell_error(struct tool *tool, const char *what, const struct evrdma_error *error,
+	const struct tool_advice *advice)
+{
 	char text[EVRDMA_ERROR_TEXT_MAX];
 	const char *remedy = find_remedy(error, advice);
 
-	tool_fail(tool, "%s: %s%s%s", what, evrdma_error_text(error, text, sizeof(text)),
+	tool->status = EXIT_FAILURE;
+	tool_complain(tool->name, "%s: %s%s%s", what, evrdma_error_text(error, text, sizeof(text)),
 		remedy ? "; " : "", remedy ? remedy : "");
 }
 
@@ -259,38 +269,4 @@ int tool_run(struct tool *tool)
 	if (fflush(stdout) && !tool->status)
 		tool->status = EXIT_FAILURE;
 	return tool->status;
-}
-
-static int read_number(const struct tool_number *number, const char *arg)
-{
-	char *end;
-	unsigned long value;
-
-	if (*arg < '0' || *arg > '9')
-		return -EINVAL;
-	errno = 0;
-	value = strtoul(arg, &end, number->base);
-	if (*end)
-		return -EINVAL;
-	if (errno || value < number->min || value > number->max)
-		return -ERANGE;
-	*number->value = (long)value;
-	return 0;
-}
-
-int tool_read_number(
-	const char *name, const struct tool_number *numbers, int option, const char *arg)
-{
-	const struct tool_number *number = numbers;
-	int ret;
-
-	while (number->option && number->option != option)
-		number++;
-	if (!number->option)
-		return 1;
-	ret = read_number(number, arg);
-	if (ret)
-		return tool_complain(name, "-%c %s: %s; give a number from %lu to %lu", option, arg,
-			ret == -ERANGE ? "out of range" : "not a number", number->min, number->max);
-	return 0;
 }

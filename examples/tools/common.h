@@ -1,5 +1,4 @@
-/* What the tools share: one loop with bases on it, errors told in one line, numbers read strictly.
- */
+/* What the tools share: one loop with bases on it, errors told in one line. */
 #ifndef TOOLS_COMMON_H
 #define TOOLS_COMMON_H
 
@@ -41,15 +40,6 @@ struct tool_advice {
 	const char *text;
 };
 
-/* A numeric option. The table ends with option 0. */
-struct tool_number {
-	int option;
-	int base; /* as for strtoul(); 0 takes 0x as well */
-	unsigned long min;
-	unsigned long max;
-	long *value;
-};
-
 /* Returns 0, or -1 after saying why. tool_fini() is due either way. */
 int tool_init(struct tool *tool, const char *name, tool_interrupted_cb cb, void *arg);
 void tool_fini(struct tool *tool);
@@ -74,18 +64,15 @@ void tool_fail(struct tool *tool, const char *format, ...) __attribute__((format
 void tool_fail_error(struct tool *tool, const char *what, const struct evrdma_error *error,
 	const struct tool_advice *advice);
 
-/* The same about a call that returned err, a positive errno. */
+/* The same for a tool that goes on: nothing is stopped, and every one is told. */
+void tool_tell_error(struct tool *tool, const char *what, const struct evrdma_error *error,
+	const struct tool_advice *advice);
+
+/* tool_fail_error() about a call that returned err, a positive errno. */
 void tool_fail_call(struct tool *tool, const char *what, enum evrdma_step step, int err,
 	const struct tool_advice *advice);
 
 /* Prints "name: " and a message to stderr, with a newline. Returns -1. */
 int tool_complain(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/*
- * Reads arg into the value of an option. Returns 0, -1 after a complaint, or 1 when the option is
- * not in the table.
- */
-int tool_read_number(
-	const char *name, const struct tool_number *numbers, int option, const char *arg);
 
 #endif

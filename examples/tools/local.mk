@@ -1,15 +1,21 @@
 # The tools. They have the names of the distribution's in the build tree, and are installed as
 # ev-NAME, so that they shadow none of those.
-EVR_TOOLS = examples/tools/ucmatose examples/tools/mckey \
+EVR_TOOLS = examples/tools/ucmatose examples/tools/mckey examples/tools/rping \
+	examples/tools/udaddy examples/tools/cmtime \
+	examples/tools/rdma_client examples/tools/rdma_server \
+	examples/tools/rdma_xclient examples/tools/rdma_xserver \
 	examples/tools/rcopy examples/tools/riostream examples/tools/rstream examples/tools/udpong
-EVR_TOOL_PAGES = man/ucmatose.1 man/mckey.1 man/rcopy.1 man/riostream.1 man/rstream.1 \
-	man/udpong.1
+EVR_TOOL_PAGES = man/ucmatose.1 man/mckey.1 man/rcopy.1 man/riostream.1 man/rping.1 man/rstream.1 \
+	man/udaddy.1 man/udpong.1 man/cmtime.1 \
+	man/rdma_client.1 man/rdma_server.1 man/rdma_xclient.1 man/rdma_xserver.1
 
 noinst_LTLIBRARIES += libevr_tools.la
 libevr_tools_la_SOURCES = \
 	examples/tools/address.c examples/tools/address.h \
 	examples/tools/capability.c examples/tools/capability.h \
 	examples/tools/common.c examples/tools/common.h \
+	examples/tools/ends.c examples/tools/ends.h \
+	examples/tools/options.c examples/tools/options.h \
 	examples/tools/pattern.c examples/tools/pattern.h
 
 EVR_TOOL_LIBS = libevr_tools.la libevrdma.la $(RDMACM_LIBS) $(VERBS_LIBS) $(LIBEVENT_LIBS)
@@ -30,6 +36,41 @@ examples_tools_mckey_SOURCES = \
 	examples/tools/mckey_message.c \
 	examples/tools/mckey_options.c
 examples_tools_mckey_LDADD = $(EVR_TOOL_LIBS)
+examples_tools_rping_SOURCES = \
+	examples/tools/rping.c examples/tools/rping.h \
+	examples/tools/rping_conn.c \
+	examples/tools/rping_main.c \
+	examples/tools/rping_options.c \
+	examples/tools/rping_own.c \
+	examples/tools/rping_qp.c examples/tools/rping_qp.h
+examples_tools_rping_LDADD = $(EVR_TOOL_LIBS)
+examples_tools_udaddy_SOURCES = \
+	examples/tools/udaddy.c examples/tools/udaddy.h \
+	examples/tools/udaddy_main.c \
+	examples/tools/udaddy_message.c \
+	examples/tools/udaddy_options.c
+examples_tools_udaddy_LDADD = $(EVR_TOOL_LIBS)
+examples_tools_cmtime_SOURCES = \
+	examples/tools/cmtime.c examples/tools/cmtime.h \
+	examples/tools/cmtime_client.c \
+	examples/tools/cmtime_main.c \
+	examples/tools/cmtime_options.c \
+	examples/tools/cmtime_server.c
+examples_tools_cmtime_LDADD = $(EVR_TOOL_LIBS)
+
+# One program of four names.
+noinst_LTLIBRARIES += libevr_simple.la
+libevr_simple_la_SOURCES = \
+	examples/tools/simple.c examples/tools/simple.h \
+	examples/tools/simple_options.c
+examples_tools_rdma_client_SOURCES = examples/tools/rdma_client.c
+examples_tools_rdma_client_LDADD = libevr_simple.la $(EVR_TOOL_LIBS)
+examples_tools_rdma_server_SOURCES = examples/tools/rdma_server.c
+examples_tools_rdma_server_LDADD = libevr_simple.la $(EVR_TOOL_LIBS)
+examples_tools_rdma_xclient_SOURCES = examples/tools/rdma_xclient.c
+examples_tools_rdma_xclient_LDADD = libevr_simple.la $(EVR_TOOL_LIBS)
+examples_tools_rdma_xserver_SOURCES = examples/tools/rdma_xserver.c
+examples_tools_rdma_xserver_LDADD = libevr_simple.la $(EVR_TOOL_LIBS)
 
 # The tools on rsockets.
 noinst_LTLIBRARIES += libevr_rtools.la
@@ -63,8 +104,7 @@ examples_tools_rcopy_LDADD = $(EVR_RTOOL_LIBS)
 examples_tools_riostream_SOURCES = examples/tools/riostream.c
 examples_tools_riostream_LDADD = $(EVR_RTOOL_LIBS)
 
-EXTRA_DIST += man/mckey.1 man/rcopy.1 man/riostream.1 man/rstream.1 man/ucmatose.1 \
-	man/udpong.1
+EXTRA_DIST += $(EVR_TOOL_PAGES)
 
 # The libraries are there by now, for libtool to link the programs with again.
 install-exec-hook: install-tools

@@ -1,47 +1,23 @@
 #include "rcopy.h"
 #include "common.h"
+#include "options.h"
 
 #include <arpa/inet.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-static void usage(FILE *to)
-{
-	fputs("usage: rcopy [-p port] [-d folder] [-w seconds] [-h]\n"
-	      "       rcopy source server[:destination] [-p port] [-w seconds] [-h]\n"
-	      "\tsource       the file to copy to the server; without it, be the server\n"
-	      "\tserver       a name or an address, one of IPv6 in brackets\n"
-	      "\tdestination  what the file is called there (as here)\n"
-	      "\t-p  the port (7427)\n"
-	      "\t-d  the folder that a server keeps files in (the current one)\n"
-	      "\t-w  give up after so many seconds of silence, 0 for never (30)\n"
-	      "\t-h  show this\n",
-		to);
-}
-
-/* Returns 0, -1 after a complaint, or 1 for a bad option. */
-static int read_option(struct rcopy_options *options, int option, const char *arg)
-{
-	const struct tool_number numbers[] = {
-		{ 'p', 10, 1, 65535, &options->port },
-		{ 'w', 10, 0, 86400, &options->patience_s },
-		{ 0 },
-	};
-
-	switch (option) {
-	case 'd':
-		options->folder = arg;
-		return 0;
-	case 'h':
-		usage(stdout);
-		exit(EXIT_SUCCESS);
-	default:
-		return tool_read_number(RCOPY, numbers, option, arg);
-	}
-}
+static const char usage[] =
+	"usage: rcopy [-p port] [-d folder] [-w seconds] [-h]\n"
+	"       rcopy source server[:destination] [-p port] [-w seconds] [-h]\n"
+	"\tsource       the file to copy to the server; without it, be the server\n"
+	"\tserver       a name or an address, one of IPv6 in brackets\n"
+	"\tdestination  what the file is called there (as here)\n"
+	"\t-p  the port (7427)\n"
+	"\t-d  the folder that a server keeps files in (the current one)\n"
+	"\t-w  give up after so many seconds of silence, 0 for never (30)\n"
+	"\t-h  show this\n";
 
 static int is_ipv6(const char *text)
 {
@@ -75,8 +51,10 @@ static int read_server(struct rcopy_options *options, char *text)
 	return 0;
 }
 
-static int read_words(struct rcopy_options *options, int n, char **words)
+static int read_words(void *arg, int n, char **words)
 {
+	struct rcopy_options *options = arg;
+
 	if (!n)
 		return 0;
 	if (n != 2) {
@@ -90,15 +68,17 @@ static int read_words(struct rcopy_options *options, int n, char **words)
 
 static int read_options(struct rcopy_options *options, int argc, char **argv)
 {
-	int option, ret = 0;
+	const struct tool_option table[] = {
+		{ 'p', 10, 1, 65535, &options->port },
+		{ 'd', .text = &options->folder },
+		{ 'w', 10, 0, 86400, &options->patience_s },
+		{ 0 },
+	};
+	const struct tool_command command = { RCOPY, usage, table, read_words, options };
+	int ret;
 
 	*options = (struct rcopy_options){ .port = 7427, .patience_s = 30 };
-	while (!ret && (option = getopt(argc, argv, "p:d:w:h")) != -1)
-		ret = read_option(options, option, optarg);
-	if (!ret)
-		ret = read_words(options, argc - optind, argv + optind);
-	if (ret > 0)
-		usage(stderr);
+	ret = tool_read_options(&command, argc, argv);
 	if (!ret && options->source && options->folder)
 		return tool_complain(RCOPY, "-d is the server's; give a destination instead");
 	if (!options->folder)

@@ -14,33 +14,29 @@
 /* How often the last byte is looked at before anybody else gets a turn. */
 #define LOOKS 2000
 
-static void usage(FILE *to)
-{
-	fputs("usage: riostream [-s server] [-b address] [-f name|ip|ipv6|gid] [-p port] [-B "
-	      "bytes]\n"
-	      "                 [-i bytes] [-I iterations] [-C transfers] [-S bytes|all]\n"
-	      "                 [-w seconds] [-T test]... [-h]\n"
-	      "\t-s  connect to this server; without it, be the server\n"
-	      "\t-b  use this address of this machine\n"
-	      "\t-f  the format of the addresses (name)\n"
-	      "\t-p  the port (7471)\n"
-	      "\t-B  bytes of the buffers for sending and receiving (524288)\n"
-	      "\t-i  bytes that may go inside of a work request\n"
-	      "\t-I  iterations of so many transfers each way (1)\n"
-	      "\t-C  transfers in an iteration (1000)\n"
-	      "\t-S  bytes of a transfer (1000), or all for a series of all sizes\n"
-	      "\t-w  give up when nothing moved for so many seconds, 0 for never (30)\n"
-	      "\t-T  a|async        wait in an event loop before each call\n"
-	      "\t    b|blocking     calls that wait themselves\n"
-	      "\t    n|nonblocking  wait in an event loop when a call would (as without -T)\n"
-	      "\t    v|verify       check the data\n"
-	      "\t-h  show this\n",
-		to);
-}
+static const char usage[] =
+	"usage: riostream [-s server] [-b address] [-f name|ip|ipv6|gid] [-p port] [-B "
+	"bytes]\n"
+	"                 [-i bytes] [-I iterations] [-C transfers] [-S bytes|all]\n"
+	"                 [-w seconds] [-T test]... [-h]\n"
+	"\t-s  connect to this server; without it, be the server\n"
+	"\t-b  use this address of this machine\n"
+	"\t-f  the format of the addresses (name)\n"
+	"\t-p  the port (7471)\n"
+	"\t-B  bytes of the buffers for sending and receiving (524288)\n"
+	"\t-i  bytes that may go inside of a work request\n"
+	"\t-I  iterations of so many transfers each way (1)\n"
+	"\t-C  transfers in an iteration (1000)\n"
+	"\t-S  bytes of a transfer (1000), or all for a series of all sizes\n"
+	"\t-w  give up when nothing moved for so many seconds, 0 for never (30)\n"
+	"\t-T  a|async        wait in an event loop before each call\n"
+	"\t    b|blocking     calls that wait themselves\n"
+	"\t    n|nonblocking  wait in an event loop when a call would (as without -T)\n"
+	"\t    v|verify       check the data\n"
+	"\t-h  show this\n";
 
 static const struct stream_tool tool = {
 	.name = "riostream",
-	.letters = "s:b:f:B:i:I:C:S:p:w:T:h",
 	.tests = "abnv",
 	.usage = usage,
 };

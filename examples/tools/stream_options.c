@@ -1,11 +1,10 @@
 #include "stream_options.h"
 #include "common.h"
+#include "options.h"
 #include "watch.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 static const struct stream_options default_options = {
 	.port = 7471,
@@ -50,21 +49,10 @@ int stream_read_test(const char *name, const char *text, const char *allowed)
 		name, "-T %s: no such test; give one of the letters %s", text, allowed);
 }
 
-static int read_format(struct stream_options *options, const char *text)
+static int read_test(void *arg, const char *text)
 {
-	int format = address_format(text);
-
-	if (format < 0)
-		return tool_complain(
-			options->name, "-f %s: no such format; give name, ip, ipv6 or gid", text);
-	options->format = (enum address_format)format;
-	return 0;
-}
-
-static int read_test(
-	struct stream_options *options, const struct stream_tool *tool, const char *text)
-{
-	int test = stream_read_test(tool->name, text, tool->tests);
+	struct stream_options *options = arg;
+	int test = stream_read_test(options->name, text, options->tests);
 
 	switch (test) {
 	case 'f':
@@ -88,51 +76,14 @@ static int read_test(
 	}
 }
 
-static int read_value(struct stream_options *options, int option, const char *arg)
+static int read_size(void *arg, const char *text)
 {
-	const struct tool_number numbers[] = {
-		{ 'B', 10, 1, 1 << 30, &options->buffer_bytes },
-		{ 'i', 10, 0, 65534, &options->inline_bytes },
-		{ 'I', 10, 1, 1 << 30, &options->iterations },
-		{ 'C', 10, 1, 1 << 30, &options->transfers },
-		{ 'S', 10, 1, 1 << 30, &options->size_bytes },
-		{ 'p', 10, 1, 65535, &options->port },
-		{ 'k', 10, 1, 32767, &options->keepalive_s },
-		{ 'w', 10, 0, 86400, &options->patience_s },
-		{ 0 },
-	};
+	struct stream_options *options = arg;
 
-	options->custom |= strchr("ICS", option) != NULL;
-	return tool_read_number(options->name, numbers, option, arg);
-}
-
-/* Returns 0, -1 after a complaint, or 1 for a bad option. */
-static int read_option(
-	struct stream_options *options, const struct stream_tool *tool, int option, const char *arg)
-{
-	switch (option) {
-	case 's':
-		options->server = arg;
-		return 0;
-	case 'b':
-		options->bind = arg;
-		return 0;
-	case 'f':
-		return read_format(options, arg);
-	case 'T':
-		return read_test(options, tool, arg);
-	case 'h':
-		tool->usage(stdout);
-		exit(EXIT_SUCCESS);
-	case 'S':
-		if (strcasecmp(arg, "all"))
-			break;
-		options->all = 1;
-		return 0;
-	default:
-		break;
-	}
-	return read_value(options, option, arg);
+	if (strcasecmp(text, "all"))
+		return 1;
+	options->all = 1;
+	return 0;
 }
 
 static int check(const struct stream_options *options)
@@ -151,19 +102,28 @@ static int check(const struct stream_options *options)
 int stream_read_options(
 	struct stream_options *options, const struct stream_tool *tool, int argc, char **argv)
 {
-	int option, ret = 0;
+	int *custom = &options->custom;
+	const struct tool_option table[] = {
+		{ 's', .text = &options->server },
+		{ 'b', .text = &options->bind },
+		{ 'f', .format = &options->format },
+		{ 'B', 10, 1, 1 << 30, &options->buffer_bytes },
+		{ 'i', 10, 0, 65534, &options->inline_bytes },
+		{ 'I', 10, 1, 1 << 30, &options->iterations, .flag = custom },
+		{ 'C', 10, 1, 1 << 30, &options->transfers, .flag = custom },
+		{ 'S', 10, 1, 1 << 30, &options->size_bytes, .flag = custom, .read = read_size },
+		{ 'p', 10, 1, 65535, &options->port },
+		{ 'w', 10, 0, 86400, &options->patience_s },
+		{ 'T', .read = read_test },
+		{ tool->has_keepalive ? 'k' : 0, 10, 1, 32767, &options->keepalive_s },
+		{ 0 },
+	};
+	const struct tool_command command = { tool->name, tool->usage, table, .arg = options };
 
 	*options = default_options;
 	options->name = tool->name;
-	while (!ret && (option = getopt(argc, argv, tool->letters)) != -1)
-		ret = read_option(options, tool, option, optarg);
-	if (!ret && optind < argc) {
-		tool_complain(tool->name, "%s: not an option", argv[optind]);
-		ret = 1;
-	}
-	if (ret > 0)
-		tool->usage(stderr);
-	return ret ? -1 : check(options);
+	options->tests = tool->tests;
+	return tool_read_options(&command, argc, argv) ? -1 : check(options);
 }
 
 void stream_watch(const struct stream_options *options)

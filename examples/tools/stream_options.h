@@ -2,12 +2,11 @@
 #ifndef TOOLS_STREAM_OPTIONS_H
 #define TOOLS_STREAM_OPTIONS_H
 
-#include <stdio.h>
-
 #include "address.h"
 
 struct stream_options {
-	const char *name; /* of the tool */
+	const char *name;  /* of the tool */
+	const char *tests; /* that it has */
 	const char *server;
 	const char *bind;
 	enum address_format format;
@@ -32,9 +31,9 @@ struct stream_options {
 /* What tells one tool from another. */
 struct stream_tool {
 	const char *name;
-	const char *letters; /* for getopt() */
-	const char *tests;   /* the letters of -T */
-	void (*usage)(FILE *to);
+	const char *usage;
+	const char *tests; /* the letters of -T */
+	int has_keepalive; /* there is -k */
 };
 
 /* Returns 0, or -1 after a complaint; -h ends the process. */

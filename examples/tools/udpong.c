@@ -1,5 +1,6 @@
 #include "udpong.h"
 #include "common.h"
+#include "options.h"
 #include "stream_options.h"
 
 #include <errno.h>
@@ -7,30 +8,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-static void usage(FILE *to)
-{
-	fputs("usage: udpong [-s server] [-b address] [-p port] [-B bytes] [-C transfers]\n"
-	      "              [-S bytes] [-w seconds] [-T test]... [-h]\n"
-	      "\t-s  send to this server; without it, be the server\n"
-	      "\t-b  use this address of this machine\n"
-	      "\t-p  the port (7174)\n"
-	      "\t-B  bytes of the buffers for sending and receiving (524288)\n"
-	      "\t-C  messages to send (1000)\n"
-	      "\t-S  bytes of a message, 16 to 2048 (1000)\n"
-	      "\t-w  give up when the server is silent for so many seconds, 0 for never (10)\n"
-	      "\t-T  s|sockets      UDP instead of RDMA\n"
-	      "\t    a|async        wait before each call\n"
-	      "\t    b|blocking     calls that wait themselves\n"
-	      "\t    n|nonblocking  wait when a call would (as without -T)\n"
-	      "\t    e|echo         have every message sent back\n"
-	      "\t-h  show this\n",
-		to);
-}
+static const struct udpong_options default_options = {
+	.port = 7174,
+	.buffer_bytes = 512L << 10,
+	.transfers = 1000,
+	.size_bytes = 1000,
+	.patience_s = 10,
+};
 
-static int read_test(struct udpong_options *options, const char *text)
+static const char usage[] =
+	"usage: udpong [-s server] [-b address] [-p port] [-B bytes] [-C transfers]\n"
+	"              [-S bytes] [-w seconds] [-T test]... [-h]\n"
+	"\t-s  send to this server; without it, be the server\n"
+	"\t-b  use this address of this machine\n"
+	"\t-p  the port (7174)\n"
+	"\t-B  bytes of the buffers for sending and receiving (524288)\n"
+	"\t-C  messages to send (1000)\n"
+	"\t-S  bytes of a message, 16 to 2048 (1000)\n"
+	"\t-w  give up when the server is silent for so many seconds, 0 for never (10)\n"
+	"\t-T  s|sockets      UDP instead of RDMA\n"
+	"\t    a|async        wait before each call\n"
+	"\t    b|blocking     calls that wait themselves\n"
+	"\t    n|nonblocking  wait when a call would (as without -T)\n"
+	"\t    e|echo         have every message sent back\n"
+	"\t-h  show this\n";
+
+static int read_test(void *arg, const char *text)
 {
+	struct udpong_options *options = arg;
 	int test = stream_read_test(UDPONG, text, "sabne");
 
 	options->plain |= test == 's';
@@ -40,58 +46,25 @@ static int read_test(struct udpong_options *options, const char *text)
 	return test < 0 ? -1 : 0;
 }
 
-static int read_value(struct udpong_options *options, int option, const char *arg)
-{
-	const struct tool_number numbers[] = {
-		{ 'p', 10, 1, 65535, &options->port },
-		{ 'B', 10, 1, 1 << 30, &options->buffer_bytes },
-		{ 'C', 10, 1, 1 << 30, &options->transfers },
-		{ 'S', 10, UDPONG_HEADER_BYTES, UDPONG_SIZE_MAX, &options->size_bytes },
-		{ 'w', 10, 0, 86400, &options->patience_s },
-		{ 0 },
-	};
-
-	options->custom |= option == 'C' || option == 'S';
-	return tool_read_number(UDPONG, numbers, option, arg);
-}
-
-/* Returns 0, -1 after a complaint, or 1 for a bad option. */
-static int read_option(struct udpong_options *options, int option, const char *arg)
-{
-	switch (option) {
-	case 's':
-		options->server = arg;
-		return 0;
-	case 'b':
-		options->bind = arg;
-		return 0;
-	case 'T':
-		return read_test(options, arg);
-	case 'h':
-		usage(stdout);
-		exit(EXIT_SUCCESS);
-	default:
-		return read_value(options, option, arg);
-	}
-}
-
 static int read_options(struct udpong_options *options, int argc, char **argv)
 {
-	int option, ret = 0;
+	const struct tool_option table[] = {
+		{ 's', .text = &options->server },
+		{ 'b', .text = &options->bind },
+		{ 'p', 10, 1, 65535, &options->port },
+		{ 'B', 10, 1, 1 << 30, &options->buffer_bytes },
+		{ 'C', 10, 1, 1 << 30, &options->transfers, .flag = &options->custom },
+		{ 'S', 10, UDPONG_HEADER_BYTES, UDPONG_SIZE_MAX, &options->size_bytes,
+			.flag = &options->custom },
+		{ 'w', 10, 0, 86400, &options->patience_s },
+		{ 'T', .read = read_test },
+		{ 0 },
+	};
+	const struct tool_command command = { UDPONG, usage, table, .arg = options };
+	int ret;
 
-	*options = (struct udpong_options){ .port = 7174,
-		.buffer_bytes = 512L << 10,
-		.transfers = 1000,
-		.size_bytes = 1000,
-		.patience_s = 10 };
-	while (!ret && (option = getopt(argc, argv, "s:b:p:B:C:S:w:T:h")) != -1)
-		ret = read_option(options, option, optarg);
-	if (!ret && optind < argc) {
-		tool_complain(UDPONG, "%s: not an option", argv[optind]);
-		ret = 1;
-	}
-	if (ret > 0)
-		usage(stderr);
+	*options = default_options;
+	ret = tool_read_options(&command, argc, argv);
 	if (!ret && options->async && options->blocking)
 		ret = tool_complain(UDPONG, "-T a and -T b exclude each other; give one");
 	return ret;

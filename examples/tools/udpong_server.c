@@ -15,6 +15,7 @@ struct client {
 	socklen_t len;
 	uint32_t received;
 	uint8_t seqno;
+	uint8_t is_new; /* what it sends first, it sends for the first time */
 };
 
 struct server {
@@ -41,7 +42,7 @@ static void show_login(const struct server *server)
 	printf("client login from %s\n", node);
 }
 
-/* A client that logs in again, since it had no answer, keeps its number. */
+/* A client that logs in again, since it had no answer, keeps its number, and what was counted. */
 static void log_in(struct server *server)
 {
 	int id = 0;
@@ -51,8 +52,9 @@ static void log_in(struct server *server)
 	if (id == CLIENTS_MAX) {
 		id = server->n++ % CLIENTS_MAX;
 		show_login(server);
+		server->clients[id] = (struct client){ .addr = server->from, .len = server->len };
 	}
-	server->clients[id] = (struct client){ .addr = server->from, .len = server->len };
+	server->clients[id].is_new = 1;
 	server->message.id = (uint8_t)id;
 }
 
@@ -63,8 +65,9 @@ static void count(struct server *server, struct client *client)
 
 	switch (message->op) {
 	case UDPONG_START:
-		if (client->seqno != message->seqno)
+		if (client->is_new || client->seqno != message->seqno)
 			client->received = 0;
+		client->is_new = 0;
 		break;
 	case UDPONG_ECHO:
 		client->received += client->seqno != message->seqno;

@@ -1,0 +1,122 @@
+/* cmtime: how long each step of many connections takes, all of them at once. */
+#include "cmtime.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static const char *const step_texts[CMTIME_STEPS] = {
+	[CMTIME_CREATE_ID] = "create id",
+	[CMTIME_BIND_ADDR] = "bind addr",
+	[CMTIME_RESOLVE_ADDR] = "resolve addr",
+	[CMTIME_RESOLVE_ROUTE] = "resolve route",
+	[CMTIME_CREATE_QP] = "create qp",
+	[CMTIME_CONNECT] = "connect",
+	[CMTIME_DISCONNECT] = "disconnect",
+	[CMTIME_DESTROY] = "destroy",
+};
+
+const char *cmtime_step_text(enum cmtime_step step)
+{
+	return step_texts[step];
+}
+
+double cmtime_now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+static double length(const struct cmtime_span *span)
+{
+	return span->end_us - span->begin_us;
+}
+
+static void print_step(const struct cmtime *test, enum cmtime_step step)
+{
+	double total = length(&test->spans[step]);
+	double min = length(&test->nodes[0].spans[step]), max = min, one;
+
+	for (long i = 1; i < test->options.connections; i++) {
+		one = length(&test->nodes[i].spans[step]);
+		min = one < min ? one : min;
+		max = one > max ? one : max;
+	}
+	printf("%-13s: %11.2f%11.2f%11.2f%11.2f\n", step_texts[step], total / 1e3, max / 1e3, min,
+		total / (double)test->options.connections);
+}
+
+void cmtime_print(const struct cmtime *test)
+{
+	puts("step              total ms     max ms     min us  us / conn");
+	for (int step = 0; step < CMTIME_STEPS; step++)
+		if (step != CMTIME_BIND_ADDR || test->options.bind)
+			print_step(test, (enum cmtime_step)step);
+}
+
+/* --- the program ---------------------------------------------------------------------------- */
+
+/* That is how a server ends. */
+static void interrupted(void *arg)
+{
+	struct cmtime *test = arg;
+
+	if (!test->options.server)
+		tool_stop(&test->tool);
+	else
+		tool_fail(&test->tool, "interrupted: %ld of %ld connections were through with: %s",
+			test->done, test->options.connections, step_texts[test->step]);
+}
+
+static void ends_found(void *arg)
+{
+	struct cmtime *test = arg;
+
+	if (test->options.server)
+		cmtime_run(test);
+	else
+		cmtime_serve(test);
+}
+
+static int make_memory(struct cmtime *test)
+{
+	test->nodes = calloc((size_t)test->options.connections, sizeof(*test->nodes));
+	if (test->nodes)
+		return 0;
+	tool_fail(&test->tool, "out of memory; make -c smaller");
+	return -1;
+}
+
+static void find_ends(struct cmtime *test)
+{
+	const struct cmtime_options *options = &test->options;
+
+	test->ends.tool = &test->tool;
+	test->ends.server = options->server;
+	test->ends.bind = options->bind;
+	test->ends.port = options->port;
+	test->ends.timeout_s = options->patience_s;
+	test->ends.cb = ends_found;
+	test->ends.arg = test;
+	ends_find(&test->ends);
+}
+
+void cmtime_start(struct cmtime *test)
+{
+	if (tool_init(&test->tool, CMTIME, interrupted, test))
+		return;
+	test->base = tool_add_base(&test->tool, NULL);
+	if (test->base && !make_memory(test))
+		find_ends(test);
+}
+
+int cmtime_finish(struct cmtime *test)
+{
+	int status = tool_run(&test->tool);
+
+	tool_fini(&test->tool);
+	free(test->nodes);
+	return status;
+}

@@ -1,0 +1,10 @@
+#include "simple.h"
+
+int main(int argc, char **argv)
+{
+	static const struct simple_kind kind = {
+		.name = "rdma_client", .is_client = 1, .has_reply = 1
+	};
+
+	return simple_main(&kind, argc, argv);
+}
