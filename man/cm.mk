@@ -24,7 +24,7 @@ EVR_CM_PAGES3 = \
 	man/rdma_set_local_ece.3 \
 	man/rdma_set_option.3 \
 	man/rdma_write_cm_event.3
-EVR_CM_PAGES7 = man/rdma_cm.7 man/rsocket.7
+EVR_CM_PAGES7 = man/rdma_cm.7 man/rsocket.7 man/librspreload.7
 
 EVR_CM_ACCEPT_ALIASES = \
 	man/rdma_reject.3 \

@@ -3,6 +3,7 @@ dist_man_MANS += \
 	man/evrdma.7 \
 	man/evrdma_base.3 \
 	man/evrdma_buf.3 \
+	man/evrdma_bufferevent.3 \
 	man/evrdma_conn.3 \
 	man/evrdma_dgram.3 \
 	man/evrdma_domain.3 \
@@ -166,6 +167,15 @@ EVR_STATS_ALIASES = \
 	man/evrdma_pool_get_stats.3 \
 	man/evrdma_pool_get_stats_sized.3 \
 	man/evrdma_base_dump.3
+EVR_BUFFEREVENT_ALIASES = \
+	man/evrdma_bev_options_init.3 \
+	man/evrdma_bev_options_init_sized.3 \
+	man/evrdma_bufferevent_connect.3 \
+	man/evrdma_bufferevent_connect_hostname.3 \
+	man/evrdma_bufferevent_accept.3 \
+	man/evrdma_bufferevent_listen.3 \
+	man/evrdma_bufferevent_get_conn.3 \
+	man/evrdma_bufferevent_get_error.3
 EVR_SRQ_ALIASES = \
 	man/evrdma_srq_new.3 \
 	man/evrdma_srq_set_limit.3 \
@@ -179,6 +189,7 @@ EVR_WORK_ALIASES = \
 
 EVR_ALIASES = $(EVR_BASE_ALIASES) \
 	$(EVR_BUF_ALIASES) \
+	$(EVR_BUFFEREVENT_ALIASES) \
 	$(EVR_CONN_ALIASES) \
 	$(EVR_DGRAM_ALIASES) \
 	$(EVR_DOMAIN_ALIASES) \
@@ -198,6 +209,8 @@ $(EVR_BASE_ALIASES):
 	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_base.3" >$@
 $(EVR_BUF_ALIASES):
 	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_buf.3" >$@
+$(EVR_BUFFEREVENT_ALIASES):
+	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_bufferevent.3" >$@
 $(EVR_CONN_ALIASES):
 	$(AM_V_GEN)$(MKDIR_P) man && echo ".so man3/evrdma_conn.3" >$@
 $(EVR_DGRAM_ALIASES):
