@@ -152,6 +152,8 @@ const char *fake_failed(void);
  * fail.
  */
 void fake_fail_next(const char *name, int err);
+/* The same of the n-th one. 0 cancels. */
+void fake_fail_later(const char *name, unsigned n, int err);
 /*
  * Runs at each call of all of them, those that release included: what a call takes of the time of
  * a test that has its own. NULL: nothing.
@@ -260,7 +262,9 @@ unsigned fake_time_out_work(void);
 
 /* From now on polling it fails, whatever is in it. */
 void fake_break_cq(struct ibv_cq *cq);
-/* Completions that nobody has polled, of all CQs. */
+/* Whether a poll of it has failed; it need not be polled any more. */
+bool fake_poll_failed(const struct ibv_cq *cq);
+/* Completions that nobody has polled, of all CQs of which none has failed. */
 unsigned fake_unpolled(void);
 
 /*

@@ -105,6 +105,7 @@ struct fake_mc {
 };
 
 struct fake_id {
+	LIST_ENTRY(fake_id) port_link; /* of those on its port, while it is bound */
 	struct fake_file *file;
 	uint32_t number;
 	uint64_t uid;
@@ -217,6 +218,8 @@ int fake_bind_id(struct fake_id *id, const void *addr);
 void fake_bind_any(struct fake_id *id, int family, int *err);
 /* Port conflicts of an id that is about to listen. */
 int fake_port_check(const struct fake_id *id, bool reuseaddr);
+/* It goes, and its port is another's. */
+void fake_port_leave(struct fake_id *id);
 /* Where a packet to addr goes, on the sender's device or any loopback. */
 struct fake_id *fake_listener_find(const struct fake_id *from);
 void fake_addr_arrive(const struct fake_packet *packet);

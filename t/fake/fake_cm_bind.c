@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/queue.h>
 
 enum { FIRST_DYNAMIC_PORT = 49152 };
 
@@ -11,15 +12,38 @@ static uint16_t family_of(const void *addr)
 	return ((const struct sockaddr *)addr)->sa_family;
 }
 
+/* Who is bound to each port, the oldest id first: a test may have tens of thousands of ids. */
+static LIST_HEAD(fake_ports, fake_id) ports[UINT16_MAX + 1];
+
+static void join_port(struct fake_id *id)
+{
+	struct fake_ports *at = &ports[fake_addr_port(&id->src)];
+	struct fake_id *other, *before = NULL;
+
+	LIST_FOREACH (other, at, port_link) {
+		if (other->number > id->number)
+			break;
+		before = other;
+	}
+	if (before)
+		LIST_INSERT_AFTER(before, id, port_link);
+	else
+		LIST_INSERT_HEAD(at, id, port_link);
+	id->bound = true;
+}
+
+void fake_port_leave(struct fake_id *id)
+{
+	if (id->bound)
+		LIST_REMOVE(id, port_link);
+}
+
 int fake_port_check(const struct fake_id *id, bool reuseaddr)
 {
 	const struct fake_id *other;
-	uint32_t i;
 
-	FAKE_FOREACH_ID(other, i)
-	{
-		if (other == id || !other->bound || other->closed || other->ps != id->ps ||
-			fake_addr_port(&other->src) != fake_addr_port(&id->src))
+	LIST_FOREACH (other, &ports[fake_addr_port(&id->src)], port_link) {
+		if (other == id || other->closed || other->ps != id->ps)
 			continue;
 		if (reuseaddr && other->reuseaddr)
 			continue;
@@ -78,7 +102,7 @@ int fake_bind_id(struct fake_id *id, const void *addr)
 		memset(&id->src, 0, sizeof(id->src));
 		return err;
 	}
-	id->bound = true;
+	join_port(id);
 	id->dst.ss_family = family_of(addr);
 	id->state = FAKE_ADDR_BOUND;
 	return 0;
@@ -138,13 +162,12 @@ static bool fits_type(const struct fake_id *listener, const struct fake_id *from
 struct fake_id *fake_listener_find(const struct fake_id *from)
 {
 	struct fake_id *id;
-	uint32_t i;
 
-	FAKE_FOREACH_ID(id, i)
-	if (id->state == FAKE_LISTEN && !id->closed &&
-		(!id->device || id->device == from->device) &&
-		fake_service(id, &id->src) == fake_service(from, &from->dst) &&
-		fits_type(id, from) && listens_on(id, &from->dst))
-		return id;
-	return NULL;
+	LIST_FOREACH (id, &ports[fake_addr_port(&from->dst)], port_link)
+		if (id->state == FAKE_LISTEN && !id->closed &&
+			(!id->device || id->device == from->device) &&
+			fake_service(id, &id->src) == fake_service(from, &from->dst) &&
+			fits_type(id, from) && listens_on(id, &from->dst))
+			break;
+	return id;
 }

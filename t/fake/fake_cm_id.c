@@ -33,6 +33,7 @@ void fake_id_free(struct fake_id *id)
 		fake_conn_abandon(id);
 	fake_events_drop(id, NULL);
 	fake_mcs_free(id);
+	fake_port_leave(id);
 	fake_table_remove(&fake_ids, id->number);
 	free(id->services);
 	free(id);
@@ -236,6 +237,9 @@ static void remove_device_from(struct fake_id *id)
 	if (fake_is_iwarp(id) && id->conn == FAKE_REQ_SENT)
 		id->held_until_us = evr_clock_now_us() + ANSWER_US;
 	fake_event_post(id, FAKE_EV_DEVICE_REMOVAL, 0);
+	/* The kernel ends the id right then, which on iWARP has the queue pair. */
+	if (fake_is_iwarp(id))
+		fake_qp_fail(id->qp_num);
 	id->conn = FAKE_CONN_NONE;
 	id->closed = true;
 }

@@ -13,7 +13,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static atomic_int patience_ms;
 static atomic_uint waits;
@@ -36,21 +36,41 @@ static const char *const object_names[FAKE_OBJECTS] = {
 	[FAKE_ATTACHMENT] = "multicast attachments",
 };
 
+/* How often this thread has it. The mutex is nobody's: a child of fork() can let go of it. */
 static _Thread_local unsigned depth;
 
 int fake_lock(void)
 {
-	if (!depth++)
-		fake_hide();
+	if (depth++)
+		return 0;
+	fake_is_called();
+	fake_hide();
 	pthread_mutex_lock(&lock);
 	return 0;
 }
 
 void fake_unlock(int *guard)
 {
+	if (--depth)
+		return;
 	pthread_mutex_unlock(&lock);
-	if (!--depth)
-		fake_show();
+	fake_show();
+}
+
+/* First of all, so that those come before it at a fork who hold theirs when they call. */
+static void before_fork(void)
+{
+	fake_lock();
+}
+
+static void after_fork(void)
+{
+	fake_unlock(NULL);
+}
+
+__attribute__((constructor(101))) static void watch_forks(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork);
 }
 
 void *fake_alloc(size_t size)
@@ -228,6 +248,7 @@ const char *fake_expect_clean(void)
 void fake_reset(void)
 {
 	FAKE_GUARD();
+	fake_happens_last();
 	fake_cm_reset();
 	fake_verbs_reset();
 	fake_fault_reset();

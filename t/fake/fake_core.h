@@ -22,6 +22,9 @@ void fake_hide(void);
 void fake_show(void);
 void fake_happens_before(void *what);
 void fake_happens_after(void *what);
+/* Each call, before it is hidden; what comes after all of them. */
+void fake_is_called(void);
+void fake_happens_last(void);
 void fake_free_in_sight(void *memory);
 
 /* Allocates zeroed memory or ends the test. */

@@ -8,7 +8,8 @@ struct fake_call {
 	TAILQ_ENTRY(fake_call) link;
 	char name[32];
 	unsigned count;
-	int fail_next;
+	unsigned fails_after; /* so many more; 0: none fails */
+	int err;
 };
 
 static TAILQ_HEAD(, fake_call) calls = TAILQ_HEAD_INITIALIZER(calls);
@@ -41,13 +42,12 @@ static struct fake_call *call_of(const char *name)
 int fake_fault_release(enum fake_layer layer, const char *name)
 {
 	struct fake_call *call = call_of(name);
-	int err = call->fail_next;
+	bool fails = call->fails_after && !--call->fails_after;
 
 	call->count++;
-	call->fail_next = 0;
 	if (each_call)
 		each_call();
-	return err;
+	return fails ? call->err : 0;
 }
 
 int fake_fault(enum fake_layer layer, const char *name)
@@ -107,10 +107,19 @@ const char *fake_failed(void)
 	return nth.failed;
 }
 
+void fake_fail_later(const char *name, unsigned n, int err)
+{
+	struct fake_call *call;
+
+	FAKE_GUARD();
+	call = call_of(name);
+	call->fails_after = n;
+	call->err = err;
+}
+
 void fake_fail_next(const char *name, int err)
 {
-	FAKE_GUARD();
-	call_of(name)->fail_next = err;
+	fake_fail_later(name, 1, err);
 }
 
 unsigned fake_calls(const char *name)

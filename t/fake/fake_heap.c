@@ -2,6 +2,7 @@
 #include "fake/fake_heap.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,12 +19,16 @@ char *__wrap_strdup(const char *text);
 int __wrap_fake_lock(void);
 void __wrap_fake_unlock(int *guard);
 
+int __real_posix_memalign(void **memory, size_t align, size_t size);
+int __wrap_posix_memalign(void **memory, size_t align, size_t size);
+
+/* The library may have a thread of its own. */
 static struct {
-	unsigned left;
-	bool lasting;
-	bool failed;
-	unsigned in_fake;
+	atomic_uint left;
+	atomic_bool lasting;
+	atomic_bool failed;
 } heap;
+static _Thread_local unsigned in_fake;
 
 void fake_heap_fail_nth(unsigned n)
 {
@@ -45,13 +50,15 @@ bool fake_heap_failed(void)
 
 static bool fails(void)
 {
-	if (!heap.left || heap.in_fake)
+	unsigned left = heap.left, after;
+
+	do {
+		if (!left || in_fake)
+			return false;
+		after = left > 1 ? left - 1 : heap.lasting;
+	} while (!atomic_compare_exchange_weak(&heap.left, &left, after));
+	if (left > 1)
 		return false;
-	if (heap.left > 1) {
-		heap.left--;
-		return false;
-	}
-	heap.left = heap.lasting;
 	heap.failed = true;
 	errno = ENOMEM;
 	return true;
@@ -77,17 +84,22 @@ char *__wrap_strdup(const char *text)
 	return fails() ? NULL : __real_strdup(text);
 }
 
+int __wrap_posix_memalign(void **memory, size_t align, size_t size)
+{
+	return fails() ? ENOMEM : __real_posix_memalign(memory, align, size);
+}
+
 /* Whoever has the fake's lock is the fake. */
 int __wrap_fake_lock(void)
 {
 	int ret = __real_fake_lock();
 
-	heap.in_fake++;
+	in_fake++;
 	return ret;
 }
 
 void __wrap_fake_unlock(int *guard)
 {
-	heap.in_fake--;
+	in_fake--;
 	__real_fake_unlock(guard);
 }

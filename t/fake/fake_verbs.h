@@ -25,7 +25,7 @@ struct fake_context {
 	bool gone; /* disassociated */
 	struct fake_bell async_bell;
 	TAILQ_HEAD(, fake_async) async;
-	unsigned objects;
+	unsigned objects[FAKE_OBJECTS]; /* of each kind */
 	struct verbs_context v; /* ends with the ibv_context */
 };
 
@@ -80,6 +80,7 @@ struct fake_cq {
 	unsigned unacked;
 	unsigned async_unacked;
 	bool dead;   /* no poll gives anything any more */
+	bool failed; /* a poll did */
 	bool polled; /* just now: what is added raises no event */
 };
 

@@ -21,13 +21,15 @@ static void channel_fini(struct fake_node *node)
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
 	struct fake_channel *channel;
+	struct fake_bell bell;
 
 	FAKE_GUARD();
 	FAKE_VERB_NULL(fake_context_of(context), "ibv_create_comp_channel");
+	if (fake_bell_open(&bell, O_CLOEXEC))
+		return NULL;
 	channel = fake_node_new(sizeof(*channel), FAKE_CHANNEL, fake_context_of(context));
 	TAILQ_INIT(&channel->events);
-	if (fake_bell_open(&channel->bell, O_CLOEXEC))
-		fake_die("no descriptor left");
+	channel->bell = bell;
 	channel->node.fini = channel_fini;
 	channel->channel.context = context;
 	channel->channel.fd = channel->bell.fd;
@@ -315,7 +317,8 @@ static int poll_failed(struct fake_cq *cq)
 
 	for (lost = 0; lost < profile->poll_loses && cq->count; lost++)
 		cqe_free(take_cqe(cq));
-	cq->dead = profile->poll_fails_for_ever;
+	cq->failed = true;
+	cq->dead |= profile->poll_fails_for_ever;
 	return profile->poll_failure ? profile->poll_failure : -1;
 }
 
@@ -374,6 +377,12 @@ void fake_break_cq(struct ibv_cq *cq)
 	fake_cq_of(cq)->dead = true;
 }
 
+bool fake_poll_failed(const struct ibv_cq *cq)
+{
+	FAKE_GUARD();
+	return fake_cq_of((struct ibv_cq *)cq)->failed;
+}
+
 unsigned fake_unpolled(void)
 {
 	struct fake_node *node = NULL;
@@ -381,6 +390,6 @@ unsigned fake_unpolled(void)
 
 	FAKE_GUARD();
 	while ((node = fake_node_next(FAKE_CQ, node)))
-		n += fake_of(node, fake_cq, node)->count;
+		n += fake_of(node, fake_cq, node)->failed ? 0 : fake_of(node, fake_cq, node)->count;
 	return n;
 }

@@ -101,7 +101,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *verbs)
 {
 	struct fake_device *device = device_of(verbs);
 	struct fake_context *context;
-	struct fake_bell command;
+	struct fake_bell async, command;
 
 	FAKE_GUARD();
 	FAKE_VERB_NULL(NULL, "ibv_open_device");
@@ -109,12 +109,18 @@ struct ibv_context *ibv_open_device(struct ibv_device *verbs)
 		errno = ENODEV;
 		return NULL;
 	}
+	if (fake_bell_open(&async, O_CLOEXEC))
+		return NULL;
+	if (fake_bell_open(&command, O_CLOEXEC)) {
+		close(async.fd);
+		errno = EMFILE;
+		return NULL;
+	}
 	context = fake_node_new(sizeof(*context), FAKE_CONTEXT, NULL);
 	context->device = device;
 	device->contexts++;
 	TAILQ_INIT(&context->async);
-	if (fake_bell_open(&context->async_bell, O_CLOEXEC) || fake_bell_open(&command, O_CLOEXEC))
-		fake_die("no descriptor left");
+	context->async_bell = async;
 	context->node.fini = context_fini;
 	set_operations(&context->v);
 	context->v.context.device = verbs;
@@ -164,6 +170,15 @@ int fake_lost_descriptors(void)
 	return n;
 }
 
+static unsigned objects_on(const struct fake_context *context)
+{
+	unsigned kind, n = 0;
+
+	for (kind = 0; kind < FAKE_OBJECTS; kind++)
+		n += context->objects[kind];
+	return n;
+}
+
 /* In reality the kernel takes what is left and the library's memory is lost. */
 int ibv_close_device(struct ibv_context *verbs)
 {
@@ -175,8 +190,8 @@ int ibv_close_device(struct ibv_context *verbs)
 		fake_nodes_free(context);
 		return 0;
 	}
-	if (context->objects) {
-		fake_misuse("a context was closed with %u objects on it", context->objects);
+	if (objects_on(context)) {
+		fake_misuse("a context was closed with %u objects on it", objects_on(context));
 		return 0;
 	}
 	fake_node_free(&context->node);

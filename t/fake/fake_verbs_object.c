@@ -1,8 +1,16 @@
 /* What all verbs objects have in common: the list, the counts, the handles. */
 #include "fake/fake_verbs.h"
 
-static TAILQ_HEAD(, fake_node) nodes = TAILQ_HEAD_INITIALIZER(nodes);
+/* Of each kind, the oldest first. */
+static TAILQ_HEAD(fake_nodes, fake_node) nodes[FAKE_OBJECTS];
 static uint32_t last_handle;
+
+static struct fake_nodes *nodes_of(enum fake_object kind)
+{
+	if (!nodes[kind].tqh_last)
+		TAILQ_INIT(&nodes[kind]);
+	return &nodes[kind];
+}
 
 void *fake_node_new(size_t size, enum fake_object kind, struct fake_context *context)
 {
@@ -12,8 +20,8 @@ void *fake_node_new(size_t size, enum fake_object kind, struct fake_context *con
 	node->handle = ++last_handle;
 	node->context = context;
 	if (context)
-		context->objects++;
-	TAILQ_INSERT_TAIL(&nodes, node, link);
+		context->objects[kind]++;
+	TAILQ_INSERT_TAIL(nodes_of(kind), node, link);
 	fake_born(kind);
 	return node;
 }
@@ -23,8 +31,8 @@ void fake_node_free(struct fake_node *node)
 	if (node->fini)
 		node->fini(node);
 	if (node->context)
-		node->context->objects--;
-	TAILQ_REMOVE(&nodes, node, link);
+		node->context->objects[node->kind]--;
+	TAILQ_REMOVE(nodes_of(node->kind), node, link);
 	if (!node->lost)
 		fake_died(node->kind);
 	fake_free_in_sight(node);
@@ -32,16 +40,12 @@ void fake_node_free(struct fake_node *node)
 
 struct fake_node *fake_node_next(enum fake_object kind, struct fake_node *after)
 {
-	struct fake_node *node = after ? TAILQ_NEXT(after, link) : TAILQ_FIRST(&nodes);
-
-	while (node && node->kind != kind)
-		node = TAILQ_NEXT(node, link);
-	return node;
+	return after ? TAILQ_NEXT(after, link) : TAILQ_FIRST(nodes_of(kind));
 }
 
 unsigned fake_node_count(enum fake_object kind, const struct fake_context *context)
 {
-	return fake_node_handles(kind, context, NULL, 0);
+	return context->objects[kind];
 }
 
 uint32_t fake_node_handles(

@@ -41,9 +41,10 @@ libevr_fake_la_SOURCES = \
 EVR_FAKE_HEAP = t/fake/fake_heap.c t/fake/fake_heap.h
 EVR_FAKE_HEAP_WRAP = \
 	-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=strdup \
+	-Wl,--wrap=posix_memalign \
 	-Wl,--wrap=fake_lock -Wl,--wrap=fake_unlock
 libevr_fake_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
 
 # The suites that run on it, on each of the devices that it can be.
-TESTS += t/fake/profiles.sh
+EVR_LONG_TESTS += t/fake/profiles.sh
 EXTRA_DIST += t/fake/profiles.sh
