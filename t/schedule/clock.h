@@ -23,6 +23,9 @@ void clock_advance_us(uint64_t us);
 /* The longest that those whom a turn called kept the loop, since it was last asked. */
 uint64_t clock_held_us(void);
 
+/* How often the program has read the clock, without the loop's own readings, so far. */
+unsigned clock_readings(void);
+
 /* The machine's own time. */
 uint64_t clock_real_us(void);
 

@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The longest wait for acknowledgements that may still come, before a drain begins. */
-enum { SETTLE_US = 60000 };
-
 const char *const receiving_names[] = { "by pool", "by SRQ", "by hand" };
 
 /* --- callbacks ------------------------------------------------------------------------------- */
@@ -169,7 +166,8 @@ static void choose_receiving(struct connection *connection, struct owner *owner)
 
 static void choose_options(struct connection *connection, struct owner *owner)
 {
-	static const unsigned ms[] = { 1, 20, 1000 }, inline_bytes[] = { 0, 0, 32 };
+	static const unsigned ms[] = { 1, 20, 1000 }, inline_bytes[] = { 0, 0, 32 },
+			      attempt_ms[] = { 0, 1, 5, 1000 };
 	struct random *r = &connection->object.schedule->random;
 	struct evrdma_conn_options *o = &connection->options;
 
@@ -181,6 +179,7 @@ static void choose_options(struct connection *connection, struct owner *owner)
 	o->send_segs = 1 + random_below(r, 3);
 	o->inline_bytes = RANDOM_OF(r, inline_bytes);
 	o->connect_timeout_ms = 10 + (int)RANDOM_OF(r, ms);
+	o->attempt_timeout_ms = (int)RANDOM_OF(r, attempt_ms);
 	o->drain_timeout_ms = (int)RANDOM_OF(r, ms);
 	if (random_once_in(r, 8))
 		o->keepalive_ms = 100;
@@ -271,6 +270,13 @@ static void check_peer(struct connection *connection)
 		peer->object.number);
 }
 
+/* Of what completes nothing may come any more: that it is over has to be told. */
+static void check_deaf(const struct connection *connection)
+{
+	MUST(!schedule_is_deaf(evrdma_conn_get_cm_id(connection->conn)),
+		"conn %u is up, and hears nothing", connection->object.number);
+}
+
 static void check_writable(struct connection *connection)
 {
 	uint32_t capacity = connection->options.send_depth + connection->options.send_queue;
@@ -296,9 +302,11 @@ static void check_reading(struct connection *connection)
 void connection_check_idle(struct connection *connection, bool for_ever)
 {
 	check_deadline(connection, for_ever);
+	connection_check_told(connection);
 	if (connection->object.state != CONN_UP)
 		return;
 	check_peer(connection);
+	check_deaf(connection);
 	check_writable(connection);
 	check_reading(connection);
 }
@@ -477,6 +485,10 @@ void connection_accept(struct connection *connection, struct ask *ask)
 		"conn %u: accept gives %d in place of %d", connection->object.number, ret, want);
 	if (ret)
 		return;
+	/* Who has nothing to receive into has the listener's queue. */
+	if (ask->port->shares && !ask->has_moved && connection->receiving == BY_HAND &&
+		!connection->posted_count)
+		connection->receiving = BY_SRQ;
 	ask_forget(ask);
 	connection->object.state = CONN_ACCEPTING;
 	connection->since_us = clock_now_us();

@@ -213,6 +213,8 @@ void endpoint_check_idle(struct endpoint *e, bool for_ever)
 	if (e->object.state == DGRAM_CLOSING)
 		MUST(!for_ever && clock_now_us() - e->since_us < limit_us,
 			"dgram %u: nobody goes on closing it", e->object.number);
+	MUST(e->object.state != DGRAM_READY || !schedule_is_deaf(evrdma_dgram_get_cm_id(e->dgram)),
+		"dgram %u is ready, and hears nothing", e->object.number);
 	if (!low)
 		low = (e->options.send_depth + 3) / 4;
 	if (e->object.state == DGRAM_READY && e->want_writable)
@@ -237,6 +239,15 @@ struct ticket *endpoint_make_datagram(struct endpoint *e)
 	ticket->with_imm = random_once_in(&s->random, 3);
 	message_fill(evrdma_buf_data(buf), ticket->len, e->object.number, ticket->serial);
 	return ticket;
+}
+
+void endpoint_check_sent(const struct endpoint *e, const struct object *to)
+{
+	const struct ticket *ticket;
+
+	TAILQ_FOREACH (ticket, &e->tickets, link)
+		MUST(ticket->to != to, "%s %u is closed, and message %u to it is under way",
+			cover_kind_name(to->kind), to->number, ticket->serial);
 }
 
 bool endpoint_can_send(const struct endpoint *e)

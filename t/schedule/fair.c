@@ -11,13 +11,14 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <evrdma/evrdma.h>
 
 enum {
 	READING_US = 600,
 	US_PER_MS = 1000,
-	MANY = 2000, /* pairs */
+	MANY = 10000, /* pairs */
 	SOME = 64,
 	BATCH = 100,
 	CONNECT_MS = 2000,
@@ -99,6 +100,7 @@ static void listen_for_all(void)
 
 static void start(void)
 {
+	memset(&crowd, 0, sizeof(crowd));
 	fake_install();
 	fake_device_attr(FAKE_ROCE)->max_qp = 3 * MANY;
 	clock_start(0);

@@ -85,15 +85,29 @@ static void fail(struct schedule *s)
 	fake_fail_nth(FAKE_ANY, n, err);
 }
 
-/* Whichever base looks next never hears anything again. */
+/* With what it took; what others complete there may come yet, or not. */
+static void fail_poll(struct schedule *s)
+{
+	unsigned n = 1 + random_below(&s->random, 6);
+
+	if (!s->profile.polls)
+		return;
+	trace(s, "kernel: poll %u from now fails", n);
+	s->troubled = true;
+	fake_fail_later("ibv_poll_cq", n, EIO);
+}
+
+/* Whichever base looks then, be it between two events, never hears anything again. */
 static void lose(struct schedule *s)
 {
-	if (!s->profile.loses || s->losses)
+	unsigned n = 1 + random_below(&s->random, 3);
+
+	if (!s->profile.loses || s->losses >= OWNERS)
 		return;
-	trace(s, "kernel: an event channel is lost");
+	trace(s, "kernel: an event channel is lost, at look %u", n);
 	s->losses++;
 	s->troubled = true;
-	fake_fail_next("GET_EVENT", EACCES);
+	fake_fail_later("GET_EVENT", n, EACCES);
 }
 
 static enum fake_kind kind;
@@ -218,22 +232,33 @@ static void skip(struct schedule *s)
 	schedule_skip(s);
 }
 
-/* What was asked for but not begun has its whole time yet when the loop comes to it. */
-static void forgive(struct object *object, uint64_t us)
+static uint64_t *since_of(struct object *object)
 {
 	switch (object->kind) {
 	case BASE:
-		((struct owner *)object)->since_us += us;
-		break;
+		return &((struct owner *)object)->since_us;
 	case CONN:
-		((struct connection *)object)->since_us += us;
-		break;
+		return &((struct connection *)object)->since_us;
 	case DGRAM:
-		((struct endpoint *)object)->since_us += us;
-		break;
+		return &((struct endpoint *)object)->since_us;
 	default:
-		break;
+		return NULL;
 	}
+}
+
+/* Of two waits in a row the second begins when the loop comes to it. */
+static bool settles(struct object *object)
+{
+	return ((object->kind == CONN && object->state == CONN_CLOSING) ||
+		       (object->kind == BASE && object->state == BASE_CLOSING)) &&
+	       clock_now_us() - *since_of(object) <= SETTLE_US;
+}
+
+/* What was asked for but not begun has its whole time yet when the loop comes to it. */
+static void forgive(struct object *object, bool at_rest, uint64_t us)
+{
+	if (!object->gone && since_of(object) && (!at_rest || settles(object)))
+		*since_of(object) += us;
 }
 
 static void wait(struct schedule *s)
@@ -247,11 +272,15 @@ static void wait(struct schedule *s)
 	if (at_rest)
 		schedule_settle(s);
 	trace(s, "time: %u us", long_us);
-	clock_advance_us(long_us);
 	FOR_EACH_OBJECT(s, object, i)
-	if (!at_rest && !object->gone)
-		forgive(object, long_us);
+	forgive(object, at_rest, long_us);
+	clock_advance_us(long_us);
 	schedule_settle(s);
+}
+
+static bool is_deaf(const struct ibv_qp *qp)
+{
+	return fake_poll_failed(qp->send_cq) || fake_poll_failed(qp->recv_cq);
 }
 
 static const struct action actions[] = {
@@ -266,6 +295,7 @@ static const struct action actions[] = {
 	{ "step work", 20, step_work },
 	{ "time out work", 1, time_out_work },
 	{ "fail", 8, fail },
+	{ "fail poll", 4, fail_poll },
 	{ "lose", 2, lose },
 	{ "pull", 2, pull },
 	{ "plug in", 6, plug_in },
@@ -356,5 +386,6 @@ const struct machine machine = {
 	.answer = answer,
 	.end = end,
 	.unpolled = fake_unpolled,
+	.is_deaf = is_deaf,
 	.actions = actions,
 };

@@ -40,6 +40,7 @@ static void on_group_event(struct evrdma_mcast *group, enum evrdma_mcast_event e
 		MUST(m->object.state == GROUP_CLOSING || m->endpoint->ended ||
 				is_closing(m->endpoint),
 			"group %u is closed, and nobody asked", number);
+		endpoint_check_sent(m->endpoint, &m->object);
 		break;
 	}
 	schedule_act(m->object.schedule);
@@ -159,6 +160,7 @@ static void on_friend_event(struct evrdma_peer *peer, enum evrdma_peer_event eve
 		MUST(f->object.state == PEER_CLOSING || f->endpoint->ended ||
 				is_closing(f->endpoint),
 			"peer %u is closed, and nobody asked", number);
+		endpoint_check_sent(f->endpoint, &f->object);
 		break;
 	}
 	schedule_act(f->object.schedule);
@@ -263,6 +265,7 @@ static bool send_to_group(struct member *m)
 
 	if (!ticket)
 		return false;
+	ticket->to = &m->object;
 	cover(GROUP, m->object.state, GROUP_SEND);
 	object_call(&e->object, DGRAM_SEND);
 	ret = evrdma_dgram_send(e->dgram, m->group, ticket->buf, ticket->len,
@@ -290,6 +293,7 @@ static bool send_to_peer(struct friend *f)
 
 	if (!ticket)
 		return false;
+	ticket->to = &f->object;
 	cover(PEER, f->object.state, PEER_SEND);
 	object_call(&e->object, DGRAM_SEND_TO);
 	ret = evrdma_dgram_send_to(e->dgram, f->peer, ticket->buf, ticket->len,

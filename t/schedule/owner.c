@@ -100,16 +100,27 @@ void schedule_release_one(struct schedule *s)
 
 /* --- life ------------------------------------------------------------------------------------ */
 
+static int choose_priority(struct schedule *s)
+{
+	return (int)random_below(&s->random, (unsigned)s->priorities + 1) - 1;
+}
+
 static void choose_options(struct owner *owner, struct evrdma_base_options *options)
 {
 	static const unsigned idle_ms[] = { 0, 1, 1000 }, cq_budgets[] = { 1, 3, 256 },
-			      cq_entries[] = { 1, 24, 4096 };
+			      cq_entries[] = { 1, 24, 4096 }, spin_us[] = { 0, 0, 100, 1000 };
 	struct random *r = &owner->object.schedule->random;
 
 	evrdma_base_options_init(options);
 	options->cq_budget = RANDOM_OF(r, cq_budgets);
 	options->cq_entries = RANDOM_OF(r, cq_entries);
 	options->device_idle_ms = RANDOM_OF(r, idle_ms);
+	options->data_priority = choose_priority(owner->object.schedule);
+	options->cm_priority = choose_priority(owner->object.schedule);
+	options->comp_vector = (int)random_below(r, 4) - 1;
+	/* A loop that spins never sleeps while no time passes. */
+	if (owner->object.schedule->time_passes)
+		options->spin_us = RANDOM_OF(r, spin_us);
 	if (random_once_in(r, 8))
 		options->device_poll_ms = 500;
 	if (random_once_in(r, 12)) {
@@ -352,7 +363,14 @@ void owner_check_idle(struct owner *owner, bool for_ever)
 		"base %u: nobody goes on closing it", owner->object.number);
 }
 
-/* Those that have arrived, and that nobody has answered. */
+static bool is_pending(const struct object *object, const struct owner *owner)
+{
+	return object->kind == REQUEST && !object->gone && object->state != REQUEST_MOVING &&
+	       object->owner == owner->object.owner &&
+	       evrdma_request_get_cm_id(((const struct ask *)object)->request);
+}
+
+/* Those that have arrived and not ended, and that nobody has answered. */
 static unsigned count_requests(const struct owner *owner)
 {
 	struct schedule *s = owner->object.schedule;
@@ -360,8 +378,7 @@ static unsigned count_requests(const struct owner *owner)
 	unsigned i, n = 0;
 
 	FOR_EACH_OBJECT(s, object, i)
-	n += object->kind == REQUEST && !object->gone && object->state != REQUEST_MOVING &&
-	     object->owner == owner->object.owner;
+	n += is_pending(object, owner);
 	return n;
 }
 
@@ -613,8 +630,8 @@ static void hand_in(struct schedule *s)
 		event.element.qp = cm->qp;
 	else
 		event.element.port_num = 1;
-	if (event.event_type == IBV_EVENT_QP_FATAL || event.event_type == IBV_EVENT_DEVICE_FATAL)
-		s->troubled = true;
+	s->broken |= event.event_type == IBV_EVENT_DEVICE_FATAL;
+	s->troubled |= s->broken || event.event_type == IBV_EVENT_QP_FATAL;
 	object_call(&owner->object, BASE_HAND_IN);
 	ret = evrdma_async_event(cm->verbs, &event);
 	object_returned(&owner->object, BASE_HAND_IN, ret);

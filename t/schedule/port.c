@@ -25,6 +25,7 @@ static struct ask *ask_new(struct port *port, struct evrdma_request *request)
 
 	ask->request = request;
 	ask->port = port;
+	ask->since_us = clock_now_us();
 	if (data && len >= sizeof(ask->from))
 		memcpy(&ask->from, data, sizeof(ask->from));
 	trace(ask->object.schedule, "request %u from %u", ask->object.number, ask->from);
@@ -44,16 +45,33 @@ void ask_reject(struct ask *ask)
 	ask_forget(ask);
 }
 
+/* It may have waited before it was handed out, so it can be late sooner. */
+static bool is_late(const struct ask *ask)
+{
+	uint64_t limit_us = (uint64_t)ask->port->request_timeout_ms * US_PER_MS;
+
+	return limit_us && clock_now_us() - ask->since_us > limit_us + SLACK_US;
+}
+
+void ask_check_idle(const struct ask *ask)
+{
+	MUST(ask->object.state == REQUEST_MOVING || !is_late(ask) ||
+			!evrdma_request_get_cm_id(ask->request),
+		"request %u is late, and still there", ask->object.number);
+}
+
 bool ask_may_end(const struct ask *ask, int ret)
 {
 	const struct schedule *s = ask->object.schedule;
 
-	return (ret == -ENODEV && s->pulls) || (ret == -EACCES && s->losses);
+	return (ret == -ENODEV && s->pulls) || (ret == -EACCES && s->losses) ||
+	       (ret == -ETIMEDOUT && ask->port->request_timeout_ms);
 }
 
 static bool may_have_ended(const struct ask *ask)
 {
-	return ask_may_end(ask, -ENODEV) || ask_may_end(ask, -EACCES);
+	return ask_may_end(ask, -ENODEV) || ask_may_end(ask, -EACCES) ||
+	       ask_may_end(ask, -ETIMEDOUT);
 }
 
 static void reject(struct schedule *s)
@@ -63,6 +81,8 @@ static void reject(struct schedule *s)
 	if (ask)
 		ask_reject(ask);
 }
+
+static void serve(struct ask *ask);
 
 static void on_arrived(struct evrdma_request *request, void *arg)
 {
@@ -75,26 +95,36 @@ static void on_arrived(struct evrdma_request *request, void *arg)
 	ask->object.state = REQUEST_MOVED;
 	MUST(evrdma_request_get_base(request) == s->owners[ask->object.owner]->base,
 		"request %u arrived somewhere else", ask->object.number);
+	if (random_once_in(&s->random, 2))
+		serve(ask);
 	schedule_act(s);
+}
+
+static void move_to(struct ask *ask, struct owner *owner)
+{
+	struct schedule *s = ask->object.schedule;
+	int ret;
+
+	object_call(&ask->object, REQUEST_MOVE);
+	ret = evrdma_request_move(ask->request, owner->base, on_arrived, ask);
+	object_returned(&ask->object, REQUEST_MOVE, ret);
+	MUST(ret == (owner->object.state == BASE_OPEN ? 0 : -EPIPE) || schedule_excuses(s, ret) ||
+			ask_may_end(ask, ret),
+		"request %u: move gives %d", ask->object.number, ret);
+	if (ret)
+		return;
+	ask->object.owner = owner->object.owner;
+	ask->object.state = REQUEST_MOVING;
+	ask->has_moved = true;
 }
 
 static void move(struct schedule *s)
 {
 	struct ask *ask = object_pick(s, REQUEST, ALL_PENDING);
 	struct owner *owner = object_pick(s, BASE, ANY_STATE);
-	int ret;
 
-	if (!ask || !owner)
-		return;
-	object_call(&ask->object, REQUEST_MOVE);
-	ret = evrdma_request_move(ask->request, owner->base, on_arrived, ask);
-	object_returned(&ask->object, REQUEST_MOVE, ret);
-	MUST(ret == (owner->object.state == BASE_OPEN ? 0 : -EPIPE) || schedule_excuses(s, ret),
-		"request %u: move gives %d", ask->object.number, ret);
-	if (ret)
-		return;
-	ask->object.owner = owner->object.owner;
-	ask->object.state = REQUEST_MOVING;
+	if (ask && owner)
+		move_to(ask, owner);
 }
 
 static void get_request(struct schedule *s)
@@ -131,14 +161,20 @@ static void serve_dgram(struct ask *ask)
 
 /* --- listeners ------------------------------------------------------------------------------- */
 
-/* Most are taken at once, as servers do. */
+/* Most are taken at once, as servers do, and some by others. */
 static void serve(struct ask *ask)
 {
 	struct schedule *s = ask->object.schedule;
 	struct connection *connection;
+	struct owner *owner;
 
 	if (random_once_in(&s->random, 4))
 		return;
+	owner = random_once_in(&s->random, 6) ? object_pick(s, BASE, ANY_STATE) : NULL;
+	if (owner) {
+		move_to(ask, owner);
+		return;
+	}
 	if (ask->port->for_dgrams) {
 		serve_dgram(ask);
 		return;
@@ -217,10 +253,14 @@ static void on_event(struct evrdma_listener *listener, enum evrdma_listener_even
 static void options_for(
 	struct port *port, struct owner *owner, struct evrdma_listener_options *options)
 {
+	static const unsigned timeouts_ms[] = { 0, 0, 0, 5, 1000 };
 	struct random *r = &owner->object.schedule->random;
 
 	evrdma_listener_options_init(options);
-	options->request_timeout_ms = 0;
+	port->request_timeout_ms = (int)RANDOM_OF(r, timeouts_ms);
+	options->request_timeout_ms = port->request_timeout_ms;
+	port->shares = owner->shared && random_once_in(r, 2);
+	options->srq = port->shares ? owner_srq(owner) : NULL;
 	if (port->for_dgrams)
 		options->port_space = RDMA_PS_UDP;
 	if (random_once_in(r, 4))

@@ -32,6 +32,11 @@ bool schedule_excuses(const struct schedule *s, int ret)
 	return ret && s->troubled;
 }
 
+bool schedule_is_deaf(const struct rdma_cm_id *cm)
+{
+	return machine.is_deaf && cm && cm->qp && machine.is_deaf(cm->qp);
+}
+
 /*
  * There is one thread: what it waits for, nobody else will do. The real kernel may; of what it does
  * not, the alarm tells.
@@ -82,6 +87,7 @@ static void check_object_idle(struct object *object, bool for_ever)
 		/* What cannot hear of it rejects it. */
 		MUST(object->state != REQUEST_MOVING || object->schedule->losses,
 			"request %u: nobody goes on moving it", object->number);
+		ask_check_idle((struct ask *)object);
 		break;
 	case BASE:
 		owner_check_idle((struct owner *)object, for_ever);
@@ -97,8 +103,9 @@ static void check_idle(struct schedule *s, bool for_ever)
 	struct object *object;
 	unsigned i;
 
-	MUST(!machine.unpolled || !machine.unpolled(), "the loop sleeps, and %u completions wait",
-		machine.unpolled());
+	/* Of a device that broke nobody expects anything. */
+	MUST(s->broken || !machine.unpolled || !machine.unpolled(),
+		"the loop sleeps, and %u completions wait", machine.unpolled());
 	schedule_sync(s);
 	FOR_EACH_OBJECT(s, object, i)
 	if (!object->gone)
@@ -129,14 +136,14 @@ void schedule_skip(struct schedule *s)
 
 /* --- actions --------------------------------------------------------------------------------- */
 
-enum { USER_TABLES = 8, TABLES, MAX_ACTIONS = 128 };
+enum { USER_TABLES = 9, TABLES, MAX_ACTIONS = 128 };
 
 /* The machine's are the last. */
 static const struct action *table(unsigned t)
 {
 	static const struct action *const users[USER_TABLES] = { base_actions, store_actions,
 		port_actions, conn_actions, dgram_actions, member_actions, id_actions,
-		foreign_actions };
+		foreign_actions, stream_actions };
 
 	return t < USER_TABLES ? users[t] : machine.actions;
 }
@@ -213,6 +220,7 @@ static void choose_profile(struct schedule *s)
 		.holds = random_once_in(r, 3),
 		.by_hand = random_once_in(r, 4),
 		.faults = random_once_in(r, 5),
+		.polls = random_once_in(r, 8),
 		.pulls = random_once_in(r, 6),
 		.injects = random_once_in(r, 4),
 		.closes_bases = random_once_in(r, 3),
@@ -262,15 +270,17 @@ struct schedule *schedule_new(uint64_t seed)
 {
 	static const unsigned ticks_us[] = { 0, 0, 0, 50, 700 };
 	struct schedule *s = calloc(1, sizeof(*s));
-	unsigned i, owners;
+	unsigned i, owners, tick_us;
 
 	MUST(s, "out of memory");
 	s->random.state = seed;
 	s->weights = calloc(MAX_ACTIONS, sizeof(*s->weights));
 	s->fds = count_fds();
 	TAILQ_INIT(&s->spent);
+	tick_us = RANDOM_OF(&s->random, ticks_us);
+	s->time_passes = machine.exact && tick_us;
 	if (machine.exact)
-		clock_start(RANDOM_OF(&s->random, ticks_us));
+		clock_start(tick_us);
 	else
 		clock_follow();
 	choose_profile(s);
@@ -280,6 +290,8 @@ struct schedule *schedule_new(uint64_t seed)
 	choose_weights(s);
 	s->hands_in = s->profile.async && random_once_in(&s->random, 2);
 	s->loop = event_base_new();
+	s->priorities = 1 + (int)random_below(&s->random, 3);
+	event_base_priority_init(s->loop, s->priorities);
 	s->names = evdns_base_new(s->loop, 0);
 	owners = 1 + random_below(&s->random, OWNERS);
 	for (i = 0; i < owners; i++) {
@@ -397,9 +409,12 @@ static void close_schedule(struct schedule *s, bool orderly)
 	unsigned i;
 
 	destroy_foreign(s);
+	streams_close(s);
 	if (orderly) {
 		close_all(s);
 		run_to_end(s, false);
+		/* Nothing tells when a request that was answered lets go of what it shares. */
+		schedule_settle(s);
 		release_all(s);
 		for (i = 0; i < s->owner_count; i++)
 			owner_check_balance(s->owners[i]);
@@ -444,6 +459,7 @@ void schedule_end(struct schedule *s)
 	close_schedule(s, orderly);
 	release_all(s);
 	machine.answer(s);
+	streams_end(s);
 	evdns_base_free(s->names, 0);
 	MUST(clock_turn(s->loop, false) == CLOCK_EMPTY, "an event is left in the loop");
 	event_base_free(s->loop);

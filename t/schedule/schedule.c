@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 enum {
-	ALARM_S = 60,	/* a thousand schedules take less, however busy the machine is */
+	ALARM_S = 900,	/* a thousand schedules take less, however busy the machine is */
 	CPU_S = 5,	/* a hundred work less, wherever the processor's time goes else */
 	REPLAYED = 100, /* schedules that are run twice, to see that the seed says all */
 	MANY = 60000,	/* enough to reach everything that can be reached */

@@ -21,6 +21,8 @@
 
 struct event_base;
 struct evdns_base;
+struct ibv_qp;
+struct rdma_cm_id;
 struct schedule;
 
 enum {
@@ -32,6 +34,7 @@ enum {
 	BUF_SIZE = 128,
 	MEMORY_SIZE = 256,
 	SLACK_US = 60000, /* as late as anything may be */
+	SETTLE_US = 60000, /* acknowledgements may still come, before a drain begins */
 	US_PER_MS = 1000,
 };
 
@@ -80,7 +83,9 @@ struct port {
 	struct evrdma_listener *listener;
 	uint16_t number;
 	bool for_dgrams, disabled, comes_back;
-	unsigned max_pending; /* 0: any number */
+	unsigned max_pending;	/* 0: any number */
+	int request_timeout_ms; /* 0: none */
+	bool shares;		/* its queue, with connections that have none */
 };
 
 struct ask {
@@ -89,6 +94,8 @@ struct ask {
 	struct port *port;
 	unsigned from; /* the number of the one who asks, 0 for nobody's */
 	unsigned moving_to;
+	bool has_moved; /* what it shared with others stays behind */
+	uint64_t since_us;
 };
 
 enum receiving { BY_POOL, BY_SRQ, BY_HAND };
@@ -98,8 +105,10 @@ extern const char *const receiving_names[];
 struct ticket {
 	TAILQ_ENTRY(ticket) link;
 	struct object *object;
+	const struct object *to; /* a group or peer, or NULL */
 	enum evrdma_op op;
 	unsigned serial;
+	unsigned message; /* which one of its connection, from 1; 0: it is none */
 	struct evrdma_buf *buf;
 	size_t len;
 	unsigned slot;
@@ -185,7 +194,7 @@ struct plain {
 
 /* What a schedule makes use of, so that each has depth in something. */
 struct profile {
-	bool holds, by_hand, faults, pulls, injects, closes_bases, dgrams, ids, async, loses;
+	bool holds, by_hand, faults, polls, pulls, injects, closes_bases, dgrams, ids, async, loses;
 	unsigned acts_in_callbacks; /* once in so many of them; 0: never */
 };
 
@@ -197,6 +206,8 @@ struct schedule {
 	const char *stranger_ip;
 	bool is_iwarp, has_atomics, has_immediates, has_dgrams, has_srqs;
 	struct event_base *loop;
+	int priorities;	  /* of the loop */
+	bool time_passes; /* with each look at the clock; in a guest it hardly does */
 	struct evdns_base *names;
 	unsigned *weights;
 	struct owner *owners[OWNERS];
@@ -217,6 +228,7 @@ struct schedule {
 	unsigned pulls;
 	bool troubled; /* calls were made to fail, memory is short, or the device was pulled */
 	bool pulled;
+	bool broken;	 /* the device said so, and is believed */
 	unsigned losses; /* of event channels: they cannot be read any more, or at the next try */
 	unsigned depth; /* of callbacks */
 	int fds;	/* open before it began */
@@ -285,6 +297,8 @@ void schedule_skip(struct schedule *s);
 void schedule_address(struct sockaddr_in *sin, const char *ip, uint16_t port);
 /* Whether a call may give that because one below was made to fail. */
 bool schedule_excuses(const struct schedule *s, int ret);
+/* Whether who has that id, or none, hears nothing of what completes. */
+bool schedule_is_deaf(const struct rdma_cm_id *cm);
 /* In a callback: sometimes the user does something there. */
 void schedule_act(struct schedule *s);
 
@@ -338,7 +352,11 @@ struct action {
 
 /* Ends with one without a name. */
 extern const struct action base_actions[], store_actions[], port_actions[], conn_actions[],
-	dgram_actions[], member_actions[], id_actions[], foreign_actions[];
+	dgram_actions[], member_actions[], id_actions[], foreign_actions[], stream_actions[];
+
+/* Bufferevents: begins to end them, and runs until that is over. */
+void streams_close(struct schedule *s);
+void streams_end(struct schedule *s);
 
 /* --- the machine ----------------------------------------------------------------------------- */
 
@@ -356,6 +374,8 @@ struct machine {
 	int fds_kept;			    /* at most, by the CM for its devices */
 	/* Completions that the loop would sleep on. May be NULL. */
 	unsigned (*unpolled)(void);
+	/* Whether some of what it completes is lost, and the rest need not come. May be NULL. */
+	bool (*is_deaf)(const struct ibv_qp *qp);
 	const struct action *actions;
 };
 
@@ -392,6 +412,8 @@ void connection_send(struct schedule *s);
 void connection_flood(struct schedule *s);
 void connection_submit(struct schedule *s);
 void connection_expose(struct schedule *s);
+/* When the loop would sleep. */
+void connection_check_told(const struct connection *connection);
 
 struct port *port_new(struct schedule *s, unsigned owner, bool for_dgrams);
 void port_close(struct port *port);
@@ -401,6 +423,7 @@ void ask_reject(struct ask *ask);
 bool ask_may_end(const struct ask *ask, int ret);
 /* It belongs to the library again. */
 void ask_forget(struct ask *ask);
+void ask_check_idle(const struct ask *ask);
 
 struct endpoint *endpoint_new(struct schedule *s, unsigned owner);
 void endpoint_open(struct endpoint *endpoint);
@@ -409,6 +432,8 @@ void endpoint_close(struct endpoint *endpoint);
 void endpoint_closing(struct endpoint *endpoint);
 void endpoint_check_idle(struct endpoint *endpoint, bool for_ever);
 struct ticket *endpoint_make_datagram(struct endpoint *endpoint);
+/* What is sent to a group or peer is over before that is closed. */
+void endpoint_check_sent(const struct endpoint *endpoint, const struct object *to);
 /* Whether it is up, and its base is not shut down. */
 bool endpoint_can_send(const struct endpoint *endpoint);
 /* can: whether the state of all who take part allows it. */

@@ -27,10 +27,19 @@ static void unpost(struct connection *connection, struct evrdma_buf *buf)
 	connection->posted[i] = connection->posted[--connection->posted_count];
 }
 
+/* Of several addresses one may be the stranger's, after another's accept came to nothing. */
+static bool may_be_strange(const struct connection *connection)
+{
+	return connection->object.schedule->stranger &&
+	       (!connection->peer || !connection->peer->was_up);
+}
+
 static void find_peer(struct connection *connection, unsigned sender)
 {
-	if (!sender && connection->object.schedule->stranger && !connection->peer)
+	if (!sender && may_be_strange(connection)) {
+		connection->peer = NULL;
 		return;
+	}
 	if (!connection->peer)
 		connection->peer = (struct connection *)object_numbered(
 			connection->object.schedule, CONN, sender);
@@ -278,7 +287,8 @@ static void submitted(struct connection *connection, struct ticket *ticket, unsi
 		return;
 	}
 	connection->under_way++;
-	connection->messages_sent += ticket->op == EVRDMA_OP_SEND || ticket->with_imm;
+	if (ticket->op == EVRDMA_OP_SEND || ticket->with_imm)
+		ticket->message = ++connection->messages_sent;
 }
 
 static struct connection *pick_sender(struct schedule *s)
@@ -360,6 +370,32 @@ void connection_flood(struct schedule *s)
 		for (n = 0; n < 8 && send_one((struct connection *)object); n++)
 			;
 	}
+}
+
+/* --- what must not be left undone ------------------------------------------------------------- */
+
+static bool waits_for_nothing(const struct connection *connection)
+{
+	const struct ticket *ticket;
+
+	TAILQ_FOREACH (ticket, &connection->tickets, link)
+		if (ticket->op != EVRDMA_OP_SEND && ticket->op != EVRDMA_OP_WRITE)
+			return false;
+	return connection->object.state == CONN_UP || connection->object.state == CONN_LEAVING;
+}
+
+/* The peer has the last of it, so all of it is done: nothing else will ever say so. */
+void connection_check_told(const struct connection *connection)
+{
+	const struct connection *peer = connection->peer;
+	const struct ticket *last = TAILQ_LAST(&connection->tickets, tickets);
+
+	if (!machine.exact || !last || !peer || peer->peer != connection ||
+		!waits_for_nothing(connection))
+		return;
+	MUST(!last->message || last->message > peer->messages_received,
+		"conn %u: message %u arrived, and is not told as sent", connection->object.number,
+		last->message - 1);
 }
 
 /* --- other work ------------------------------------------------------------------------------ */
