@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "conform/memlock.h"
+#include "conform/objects.h"
 #include "conform/suite.h"
 #include "conform/traced.h"
 #include "conform/fixture.h"
@@ -96,50 +97,12 @@ static void start(void)
 		traced_start();
 }
 
-/* The kinds are told apart by what comes third in a line: "dev rxe0 cqn 3 ... pid 77 ...". */
-static int kind_of(const char *line)
-{
-	static const char *const names[TESTBED_COUNTS] = { "lqpn", "cqn", "mrn", "pdn", "cm-idn" };
-	char name[16];
-	int i;
-
-	if (sscanf(line, "%*s %*s %15s", name) != 1)
-		return TESTBED_COUNTS;
-	for (i = 0; i < TESTBED_COUNTS && strcmp(name, names[i]) != 0; i++)
-		;
-	return i;
-}
-
-/* The kernel knows an object by the thread that made it, as long as there is that thread. */
-static bool is_ours(const char *line)
-{
-	const char *pid = strstr(line, " pid ");
-	char path[64];
-
-	if (!pid)
-		return false;
-	snprintf(path, sizeof(path), "/proc/self/task/%d", atoi(pid + 5));
-	return !access(path, F_OK);
-}
-
-/* All in one run of rdma(8): in an emulated guest each costs more than most tests do. */
 static void count(int counts[TESTBED_COUNTS])
 {
-	static const char command[] = "printf 'resource show %s\\n' qp cq mr pd cm_id |"
-				      " rdma -b -";
-	char line[512];
-	FILE *listing;
-
 	memset(counts, 0, TESTBED_COUNTS * sizeof(*counts));
-	/* It waits for a process, which is not the library's doing. */
-	if (traced())
-		return;
-	listing = popen(command, "r");
-	ck_assert_ptr_nonnull(listing);
-	while (fgets(line, sizeof(line), listing))
-		if (is_ours(line) && kind_of(line) < TESTBED_COUNTS)
-			counts[kind_of(line)]++;
-	ck_assert_int_eq(pclose(listing), 0);
+	/* It waits for the kernel, which is not the library's doing. */
+	if (!traced())
+		ck_assert_int_eq(objects_count(counts), 0);
 }
 
 struct testbed testbed = {

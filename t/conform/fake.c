@@ -40,6 +40,17 @@ static void start(void)
 	testbed.most_reads = (unsigned)fake_device_attr(fake_testbed_kind)->max_qp_rd_atom;
 }
 
+/* What the library keeps open for the program is of this test's fake, and not of the next one's. */
+static void take_devices_back(void)
+{
+	int kind;
+
+	for (kind = 0; kind < FAKE_KINDS; kind++)
+		fake_device_remove((enum fake_kind)kind);
+	rdma_free_devices(rdma_get_devices(NULL));
+	ck_assert(fake_device_gone(fake_testbed_kind));
+}
+
 static void stop(void)
 {
 	const char *left;
@@ -47,6 +58,7 @@ static void stop(void)
 	rdma_free_devices(rdma_get_devices(NULL));
 	left = fake_expect_clean();
 	ck_assert_msg(!left, "%s", left);
+	take_devices_back();
 	fake_reset();
 }
 
@@ -108,10 +120,12 @@ static void lock_misused(const char *what)
 
 int main(void)
 {
-	static TCase *(*const cases[])(void) = { silence_case, channel_case, infiniband_case,
-		async_case, machine_case, report_case, device_case, posted_case, attempt_case,
-		calls_case, budget_case, steps_case, missing_case, shared_case, reply_case,
-		stale_case };
+	static TCase *(*const cases[])(void) = {
+		silence_case, linger_case, fake_id_case, fake_group_case, keepalive_case,
+		channel_case, infiniband_case, async_case, machine_case, report_case,
+		device_case, posted_case, attempt_case, calls_case, budget_case, steps_case,
+		missing_case, shared_case, reply_case, stale_case, cost_case, stream_case,
+		turns_case };
 	static const char *const ips[FAKE_KINDS] = {
 		[FAKE_ROCE] = FAKE_ROCE_IP, [FAKE_IWARP] = FAKE_IWARP_IP, [FAKE_IB] = FAKE_IB_IP
 	};
@@ -125,5 +139,6 @@ int main(void)
 	testbed.ip6 = ip6s[fake_testbed_kind];
 	testbed.lacks = testbed_lacks();
 	testbed.is_iwarp = fake_testbed_kind == FAKE_IWARP;
+	testbed.is_infiniband = fake_testbed_kind == FAKE_IB;
 	return run_suite("fake", cases, sizeof(cases) / sizeof(cases[0]));
 }

@@ -15,6 +15,7 @@ TCase *budget_case(void);
 TCase *calls_case(void);
 TCase *steps_case(void);
 TCase *channel_case(void);
+TCase *cost_case(void);
 TCase *device_case(void);
 TCase *infiniband_case(void);
 TCase *reply_case(void);
@@ -24,6 +25,12 @@ TCase *report_case(void);
 TCase *posted_case(void);
 TCase *shared_case(void);
 TCase *silence_case(void);
+TCase *linger_case(void);
+TCase *fake_id_case(void);
+TCase *fake_group_case(void);
+TCase *keepalive_case(void);
 TCase *stale_case(void);
+TCase *stream_case(void);
+TCase *turns_case(void);
 
 #endif

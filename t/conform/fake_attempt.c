@@ -224,6 +224,68 @@ START_TEST(whenever_the_answer_comes_the_connection_is_a_whole_one)
 }
 END_TEST
 
+/* The queue of the first attempt breaks, and the good answer to that comes so many turns later. */
+static void answer_after_the_end(int turns)
+{
+	const char *const ips[] = { testbed.ip, testbed.ip };
+	struct fixture *f = fixture_of_turns();
+	struct ibv_qp *qp;
+	uint32_t broken;
+
+	f->on_event = keep_open;
+	fake_hold(FAKE_REP);
+	fixture_connect_to_each(f, ips, 2, port_of(f));
+	fixture_run_until(f, an_answer_is_held, PATIENCE_MS);
+	qp = evrdma_conn_get_cm_id(f->client->conn)->qp;
+	broken = qp->qp_num;
+	fake_async_qp(qp, IBV_EVENT_QP_FATAL);
+	fixture_run_turns(f, turns);
+	fake_release(FAKE_REP);
+	fixture_run_until(f, client_is_up, PATIENCE_MS);
+	/* When both came at once, the answer may be the first. */
+	if (evrdma_conn_get_cm_id(f->client->conn)->qp->qp_num == broken)
+		fixture_run_until(f, fixture_client_is_down, PATIENCE_MS);
+	fixture_free(f);
+}
+
+START_TEST(what_broke_while_it_connected_is_not_up_for_ever)
+{
+	int turns;
+
+	for (turns = 0; turns < 12; turns++)
+		answer_after_the_end(turns);
+}
+END_TEST
+
+static bool a_confirmation_is_held(struct fixture *f)
+{
+	return fake_held(FAKE_RTU);
+}
+
+static bool server_is_down(struct fixture *f)
+{
+	return f->server->down;
+}
+
+/* The queue says that it is over before the handshake is, and nobody says why. */
+START_TEST(what_was_over_before_it_was_connected_ends_in_time)
+{
+	struct fixture *f = fixture_of_turns();
+
+	f->on_event = keep_open;
+	fake_hold(FAKE_RTU);
+	fixture_connect(f);
+	fixture_run_until(f, a_confirmation_is_held, PATIENCE_MS);
+	fake_async_qp(evrdma_conn_get_cm_id(f->server->conn)->qp, IBV_EVENT_QP_LAST_WQE_REACHED);
+	fixture_run_a_little(f);
+	fake_release(FAKE_RTU);
+	fixture_run_until(f, server_is_down, PATIENCE_MS);
+	ck_assert(f->server->connected);
+	ck_assert_int_eq(f->server->error, ECONNRESET);
+	fixture_free(f);
+}
+END_TEST
+
 START_TEST(the_only_address_has_all_the_time)
 {
 	const char *const ips[] = { testbed.ip };
@@ -256,6 +318,62 @@ START_TEST(an_answer_after_its_turn_connects_where_the_device_waits_for_it)
 }
 END_TEST
 
+/* --- ports ---------------------------------------------------------------------------------- */
+
+/* The CM's choice on iWARP, where it does not know what TCP has. */
+START_TEST(a_port_that_is_taken_is_followed_by_another)
+{
+	struct fixture *f = fixture_of_turns();
+
+	fake_fail_next("CONNECT", EADDRINUSE);
+	fixture_connect(f);
+	fixture_run_until(f, both_are_up, PATIENCE_MS);
+	ck_assert_uint_eq(fake_calls("CONNECT"), 2);
+	fixture_free(f);
+}
+END_TEST
+
+static void take_each_port(void)
+{
+	fake_fail_next("CONNECT", EADDRINUSE);
+}
+
+START_TEST(the_end_of_ports_ends_the_attempt)
+{
+	struct fixture *f = fixture_of_turns();
+
+	f->on_event = keep_open;
+	fake_each_call(take_each_port);
+	fixture_connect(f);
+	fixture_run_until(f, fixture_client_is_down, PATIENCE_MS);
+	fake_each_call(NULL);
+	fake_fail_later("CONNECT", 0, 0);
+	ck_assert_int_eq(f->client->error, EADDRINUSE);
+	ck_assert_uint_eq(fake_calls("CONNECT"), 10);
+	fixture_free(f);
+}
+END_TEST
+
+START_TEST(a_port_that_was_given_is_the_only_one)
+{
+	struct fixture *f = fixture_of_turns();
+	struct endpoint *client = fixture_endpoint_new(f, true);
+	struct sockaddr_in src, dst;
+
+	f->on_event = keep_open;
+	fixture_address(&src, testbed.ip, 1234);
+	fixture_address(&dst, testbed.ip, port_of(f));
+	fake_fail_next("CONNECT", EADDRINUSE);
+	ck_assert_int_eq(evrdma_conn_connect(client->conn, (struct sockaddr *)&src,
+				 (struct sockaddr *)&dst),
+		0);
+	fixture_run_until(f, fixture_client_is_down, PATIENCE_MS);
+	ck_assert_int_eq(f->client->error, EADDRINUSE);
+	ck_assert_uint_eq(fake_calls("CONNECT"), 1);
+	fixture_free(f);
+}
+END_TEST
+
 TCase *attempt_case(void)
 {
 	TCase *tc = tcase_create("attempt");
@@ -263,11 +381,16 @@ TCase *attempt_case(void)
 	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, the_only_address_has_all_the_time);
+	tcase_add_test(tc, a_port_that_is_taken_is_followed_by_another);
+	tcase_add_test(tc, the_end_of_ports_ends_the_attempt);
+	tcase_add_test(tc, a_port_that_was_given_is_the_only_one);
 	tcase_add_test(tc, whenever_the_answer_comes_the_connection_is_a_whole_one);
+	tcase_add_test(tc, what_broke_while_it_connected_is_not_up_for_ever);
 	if (fake_testbed_kind == FAKE_IWARP) {
 		tcase_add_test(tc, an_answer_after_its_turn_connects_where_the_device_waits_for_it);
 		return tc;
 	}
+	tcase_add_test(tc, what_was_over_before_it_was_connected_ends_in_time);
 	tcase_add_test(tc, a_silent_first_address_leaves_time_for_the_next);
 	tcase_add_test(tc, the_deadline_ends_a_connect_to_silent_addresses);
 	tcase_add_test(tc, close_ends_an_attempt_whose_turn_is_over);

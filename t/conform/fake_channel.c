@@ -83,7 +83,25 @@ START_TEST(an_endpoint_and_its_groups_are_told_when_the_channel_cannot_be_read)
 	break_channel(f, EACCES);
 	member_run_until_group_failed(&m);
 	ck_assert_int_eq(m.err, EACCES);
+	ck_assert_int_eq(m.step, EVRDMA_STEP_CHANNEL);
 	ck_assert_int_eq(m.group_err, ENETDOWN);
+	fixture_free(f);
+}
+END_TEST
+
+START_TEST(an_endpoint_that_is_opened_on_a_lost_channel_is_told_of_that)
+{
+	struct fixture *f = fixture_new();
+	struct member m;
+
+	member_init(&m, f, 0);
+	fixture_listen(f);
+	break_channel(f, EACCES);
+	fixture_run_a_little(f);
+	member_open(&m);
+	member_run_until_failed(&m);
+	ck_assert_int_eq(m.err, EACCES);
+	ck_assert_int_eq(m.step, EVRDMA_STEP_CHANNEL);
 	fixture_free(f);
 }
 END_TEST
@@ -557,6 +575,8 @@ TCase *channel_case(void)
 	if (testbed_has(TESTBED_DATAGRAMS | TESTBED_GROUPS))
 		tcase_add_test(
 			tc, an_endpoint_and_its_groups_are_told_when_the_channel_cannot_be_read);
+	if (testbed_has(TESTBED_DATAGRAMS))
+		tcase_add_test(tc, an_endpoint_that_is_opened_on_a_lost_channel_is_told_of_that);
 	tcase_add_test(tc, an_event_that_waits_when_a_connection_moves_is_told);
 	tcase_add_test(tc, an_event_that_waits_when_an_id_is_adopted_is_told);
 	tcase_add_test(tc, a_lost_channel_is_not_read_again);

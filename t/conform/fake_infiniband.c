@@ -10,11 +10,17 @@
 #include <rdma/rdma_cma.h>
 #include <string.h>
 
+static void have_infiniband(void)
+{
+	if (fake_testbed_kind != FAKE_IB)
+		fake_device_add(FAKE_IB);
+}
+
 static struct fixture *fixture_with_infiniband(struct member *m, unsigned flags)
 {
 	struct fixture *f;
 
-	fake_device_add(FAKE_IB);
+	have_infiniband();
 	f = fixture_new();
 	member_init(m, f, flags);
 	m->ip = FAKE_IB_IP;
@@ -183,7 +189,7 @@ START_TEST(a_listener_at_a_GID_comes_back_at_its_port)
 	uint16_t port;
 
 	told_listening = 0;
-	fake_device_add(FAKE_IB);
+	have_infiniband();
 	f = fixture_new();
 	evrdma_listener_options_init(&options);
 	options.relisten_ms = 20;

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <rdma/rdma_cma.h>
 #include <string.h>
 
 enum {
@@ -236,6 +237,81 @@ START_TEST(forged_addresses_do_not_take_all_the_room)
 }
 END_TEST
 
+/* --- when the hardware address under the endpoint is another one ----------------------------- */
+
+static unsigned changes;
+
+static void note_change(struct evrdma_dgram *dgram, enum evrdma_dgram_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	changes += event == EVRDMA_DGRAM_ADDR_CHANGED;
+	ck_assert(!error);
+}
+
+static bool change_is_told(struct fixture *f)
+{
+	return changes;
+}
+
+static void change_address(struct member *m)
+{
+	changes = 0;
+	evrdma_dgram_setcb(m->dgram, keep, note_change, NULL);
+	ck_assert_int_eq(
+		fake_inject(evrdma_dgram_get_cm_id(m->dgram), RDMA_CM_EVENT_ADDR_CHANGE, 0), 0);
+}
+
+static unsigned handles_made(void)
+{
+	return fake_calls("ibv_create_ah");
+}
+
+START_TEST(a_changed_address_is_told_and_no_handle_is_used_again)
+{
+	struct member m;
+	struct fixture *f = fixture_with_sender(&m);
+	unsigned made, searches;
+
+	ck_assert_int_eq(reply(&m), 0);
+	fixture_run_until(f, one_is_good, PATIENCE_MS);
+	made = handles_made();
+	searches = fake_calls("ibv_init_ah_from_wc");
+	ck_assert_int_eq(reply(&m), 0);
+	fixture_run_until(f, two_are_good, PATIENCE_MS);
+	ck_assert_uint_eq(handles_made(), made);
+	change_address(&m);
+	fixture_run_until(f, change_is_told, PATIENCE_MS);
+	ck_assert_int_eq(reply(&m), 0);
+	fixture_run_until(f, three_are_good, PATIENCE_MS);
+	ck_assert_uint_eq(handles_made(), made + 1);
+	ck_assert_uint_eq(fake_calls("ibv_init_ah_from_wc"), searches + 1);
+	ck_assert_uint_eq(changes, 1);
+	fixture_free(f);
+}
+END_TEST
+
+START_TEST(a_change_before_an_endpoint_is_ready_is_not_told)
+{
+	struct fixture *f = fixture_new();
+	struct sockaddr_in dst;
+	struct member m;
+
+	fake_hold(FAKE_ADDR);
+	member_init(&m, f, 0);
+	fixture_address(&dst, testbed.ip, 0);
+	ck_assert_int_eq(evrdma_dgram_open(m.dgram, NULL, (struct sockaddr *)&dst), 0);
+	fixture_run_a_little(f);
+	change_address(&m);
+	fixture_run_a_little(f);
+	fake_release(FAKE_ADDR);
+	fixture_run_a_little(f);
+	ck_assert_uint_eq(changes, 0);
+	fixture_free(f);
+}
+END_TEST
+
+/* --- when its base is shut down -------------------------------------------------------------- */
+
 static void on_over(struct evrdma_base *base, void *arg)
 {
 	struct fixture *f = arg;
@@ -266,13 +342,16 @@ TCase *reply_case(void)
 
 	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
-	if (fake_testbed_kind == FAKE_IWARP || !testbed_has(TESTBED_GROUPS))
+	/* iWARP has no datagrams, and InfiniBand asks for no hardware address. */
+	if (fake_testbed_kind != FAKE_ROCE || !testbed_has(TESTBED_GROUPS))
 		return tc;
 	tcase_add_test(tc, a_reply_to_a_forged_address_holds_nobody_up);
 	tcase_add_test(tc, who_was_asked_for_in_vain_is_not_asked_for_again);
 	tcase_add_test(tc, replies_to_a_neighbour_are_sent_when_it_is_found);
 	tcase_add_test(tc, the_table_of_GIDs_is_searched_once_for_many_replies);
 	tcase_add_test(tc, forged_addresses_do_not_take_all_the_room);
+	tcase_add_test(tc, a_changed_address_is_told_and_no_handle_is_used_again);
+	tcase_add_test(tc, a_change_before_an_endpoint_is_ready_is_not_told);
 	tcase_add_test(tc, a_shutdown_waits_for_a_reply_that_is_not_sent_yet);
 	return tc;
 }

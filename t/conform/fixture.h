@@ -32,6 +32,7 @@ struct testbed {
 	const char *ip; /* an address of the device */
 	const char *ip6; /* and another */
 	bool is_iwarp;
+	bool is_infiniband;
 	unsigned lacks;	     /* of these options */
 	unsigned most_reads; /* of a connection at once */
 	bool own_core;

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "conform/suite.h"
 #include "conform/fixture.h"
 
 enum {
@@ -144,6 +145,7 @@ TCase *memlock_case(void)
 {
 	TCase *tc = tcase_create("memlock");
 
+	tcase_set_tags(tc, OWN_PROCESS);
 	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, twenty_connections_go_on_with_what_may_be_locked);

@@ -97,6 +97,15 @@ static void answer(struct end *end, const struct evrdma_recv *recv)
 	evrdma_buf_unref(buf);
 }
 
+/* Within a subnet InfiniBand's datagrams have no header that names one. */
+static void keep_sender(
+	struct evrdma_dgram *dgram, const struct evrdma_recv *recv, struct end *end)
+{
+	int ret = evrdma_dgram_get_sender(dgram, recv, &end->sender);
+
+	ck_assert_int_eq(ret, testbed.is_infiniband ? -ENODATA : 0);
+}
+
 static void on_recv(struct evrdma_dgram *dgram, const struct evrdma_recv *recv, void *arg)
 {
 	struct end *end = arg;
@@ -106,7 +115,7 @@ static void on_recv(struct evrdma_dgram *dgram, const struct evrdma_recv *recv, 
 	end->received++;
 	memcpy(end->text, recv->data, recv->len < 64 ? recv->len : 64);
 	end->imm = recv->imm;
-	ck_assert_int_eq(evrdma_dgram_get_sender(dgram, recv, &end->sender), 0);
+	keep_sender(dgram, recv, end);
 	if (end == &service->server && service->answers)
 		answer(end, recv);
 }
@@ -271,8 +280,10 @@ START_TEST(a_service_is_found_and_answers)
 	ck_assert_uint_eq(service.server.imm, 41);
 	ck_assert_str_eq(service.client.text, "and back");
 	ck_assert_uint_eq(service.client.imm, 42);
-	check_sender(&service.server);
-	check_sender(&service.client);
+	if (!testbed.is_infiniband) {
+		check_sender(&service.server);
+		check_sender(&service.client);
+	}
 	fixture_free(f);
 	ck_assert(service.client.peer_closed && service.client.closed);
 }
@@ -543,6 +554,9 @@ TCase *peer_case(void)
 	tcase_add_test(tc, an_endpoint_closes_its_peers_before_itself);
 	tcase_add_test(tc, a_request_that_does_not_fit_is_refused_and_stays);
 	tcase_add_test(tc, a_peer_wants_an_endpoint_and_an_address);
+	/* The rest is for those with IP headers. */
+	if (testbed.is_infiniband)
+		return tc;
 	tcase_add_test(tc, the_sender_of_a_datagram_over_IPv4_is_found_behind_junk);
 	tcase_add_test(tc, what_is_no_header_has_no_sender);
 	return tc;

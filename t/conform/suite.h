@@ -10,6 +10,10 @@ TCase *removal_case(void);
 TCase *handover_case(void);
 TCase *transfer_case(void);
 TCase *work_case(void);
+TCase *bufferevent_http_case(void);
+TCase *bufferevent_regress_case(void);
+TCase *bufferevent_tls_case(void);
+TCase *bufferevent_zlib_case(void);
 TCase *source_case(void);
 TCase *peer_case(void);
 TCase *alive_case(void);
@@ -25,10 +29,16 @@ TCase *id_case(void);
 TCase *group_case(void);
 TCase *stats_case(void);
 TCase *limits_case(void);
+TCase *shortage_case(void);
 TCase *pool_case(void);
 TCase *receive_case(void);
 TCase *read_case(void);
 TCase *memory_case(void);
+TCase *bufferevent_case(void);
+TCase *bufferevent_threads_case(void);
+
+/* Tagged so, a case is run in no process that others have been in. */
+#define OWN_PROCESS "own_process"
 
 /* Runs them all, and the n more of the testbed's own; returns main's status. */
 int run_suite(const char *name, TCase *(*const more[])(void), size_t n);

@@ -3,6 +3,8 @@
  * that come after it: each kernel command, each verb, each allocation; and in the middle of each of
  * the first two the device is pulled. Whatever comes of it, the reason is told, each object is
  * closed, each piece of work is over once, nothing is left, and the next run goes through.
+ *
+ * EVR_SWEEP in the environment: only the scenarios whose name has this in it.
  */
 #include "conform/sweep.h"
 #include "fake/fake_heap.h"
@@ -50,7 +52,7 @@ static const struct fault {
 };
 
 static const struct scenario *const lists[] = { sweep_conn, sweep_connect, sweep_work, sweep_alive,
-	sweep_dgram, sweep_id, sweep_base, sweep_device };
+	sweep_dgram, sweep_id, sweep_base, sweep_device, sweep_bufferevent };
 
 enum { FAULTS = sizeof(faults) / sizeof(faults[0]), LISTS = sizeof(lists) / sizeof(lists[0]) };
 
@@ -335,6 +337,16 @@ static bool is_of_a_handshake(const char *failed)
 }
 
 /*
+ * On iWARP a device that goes takes its queue pairs along: who has no memory to be told of the
+ * device is told of those.
+ */
+static bool is_of_a_queue_pair(const struct run *r, const struct fault *fault)
+{
+	return sweep_kind == FAKE_IWARP && !fault->layer && r->awaited == ENODEV &&
+	       r->last == ECONNRESET;
+}
+
+/*
  * A request that the CM cannot take is told to nobody, as if it had not come: its peer is refused.
  * Without memory no event can be told: what has a deadline ends with it. A request that has no
  * attributes for a QP is one that its peer gave up.
@@ -346,6 +358,8 @@ static bool cannot_be_told(const struct run *r, const struct fault *fault, const
 		       (failed && !strcmp(failed, "INIT_QP_ATTR"));
 	/* Of several addresses the last one's error is told. */
 	if (r->awaited && r->last == r->awaited)
+		return true;
+	if (is_of_a_queue_pair(r, fault))
 		return true;
 	/* To who is about to accept, or to confirm, EINVAL says that the other side gave up. */
 	if (r->last == ECONNRESET && fault->err == EINVAL && is_of_a_handshake(failed))
@@ -379,7 +393,9 @@ static bool fails_at(const struct scenario *s, const struct fault *fault, unsign
 
 static bool can_be(const struct scenario *s)
 {
-	return !(fake_lacks(sweep_kind) & s->needs);
+	const char *only = getenv("EVR_SWEEP");
+
+	return !(fake_lacks(sweep_kind) & s->needs) && (!only || strstr(s->name, only));
 }
 
 static unsigned count_scenarios(void)

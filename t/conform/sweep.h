@@ -73,8 +73,8 @@ extern enum fake_kind sweep_kind;
 const char *sweep_ip(void);
 
 /* Each ends in one without a name. */
-extern const struct scenario sweep_alive[], sweep_base[], sweep_conn[], sweep_connect[],
-	sweep_device[], sweep_dgram[], sweep_id[], sweep_work[];
+extern const struct scenario sweep_alive[], sweep_base[], sweep_bufferevent[], sweep_conn[],
+	sweep_connect[], sweep_device[], sweep_dgram[], sweep_id[], sweep_work[];
 
 /* --- the engine ------------------------------------------------------------------------------ */
 

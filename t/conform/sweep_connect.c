@@ -143,7 +143,11 @@ static void connects_by_addrinfo(struct run *r)
 
 static const char *device_name(void)
 {
-	return sweep_kind == FAKE_IWARP ? "fakeiw0" : "fake0";
+	static const char *const devices[FAKE_KINDS] = {
+		[FAKE_ROCE] = "fake0", [FAKE_IWARP] = "fakeiw0", [FAKE_IB] = "fakeib0"
+	};
+
+	return devices[sweep_kind];
 }
 
 static void connects_from_a_device(struct run *r)

@@ -292,6 +292,7 @@ static void add_roce_cases(Suite *suite)
 	suite_add_tcase(suite, timeouts_close_case());
 	suite_add_tcase(suite, timeouts_link_case());
 	suite_add_tcase(suite, timeouts_groups_case());
+	suite_add_tcase(suite, timeouts_forged_case());
 	suite_add_tcase(suite, timeouts_hostile_case());
 }
 

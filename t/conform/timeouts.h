@@ -76,6 +76,7 @@ TCase *timeouts_silence_case(void);
 TCase *timeouts_close_case(void);
 TCase *timeouts_link_case(void);
 TCase *timeouts_groups_case(void);
+TCase *timeouts_forged_case(void);
 TCase *timeouts_hostile_case(void);
 TCase *timeouts_again_case(void);
 TCase *timeouts_stale_case(void);

@@ -5,6 +5,10 @@
 # time: instant
 . "$top_srcdir/t/schedule/wire.sh"
 wired_up "$1"
+# Requests that wait until it is known where the peer is: by default 60 or so, the others are lost.
+for dev in "$EVR_NETDEV_A" "$EVR_NETDEV_B"; do
+	echo 4194304 >"/proc/sys/net/ipv4/neigh/$dev/unres_qlen_bytes"
+done
 # Requests that a listener has room for, before its program reads them.
 echo 4096 >/proc/sys/net/rdma_ucm/max_backlog
 export LD_LIBRARY_PATH="$top_builddir/.libs"

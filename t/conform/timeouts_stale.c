@@ -5,8 +5,9 @@
  * program, and one that is lost is not sent again: the request looks good then. Where thousands
  * come at once many are lost, for want of room on the wire here, or of the 512 receives of the
  * CM's queue pair; a lost request comes again after 6 s. So the peers come in batches that all have
- * room for, and the server's loop does not run before their deadlines are over: what it finds are
- * stale requests, one after the other, by construction. siw's are TCP connections.
+ * room for on most machines, and the server's loop does not run before their deadlines are over:
+ * what it finds are stale requests, one after the other, by construction. siw's are TCP
+ * connections.
  *
  * When it goes on it tells each of them once, makes no queue pair for any, and answers those who
  * asked again, all before it waits for anything. iWARP's driver finds out when it accepts, with a
@@ -147,13 +148,18 @@ static void go_on(struct fixture *f)
 	assert_library_took(passed_ms(), 0);
 }
 
-static void check_requests(struct fixture *f)
+/* Of those who asked again, how many have come. One that was lost before is no stale request. */
+static unsigned check_requests(struct fixture *f)
 {
 	struct evrdma_listener_stats stats;
 
 	evrdma_listener_get_stats(f->listener, &stats);
-	ck_assert_uint_eq(stats.requests, all_stale() + batch());
-	ck_assert_uint_eq(stats.accepted, all_stale() + batch());
+	ck_assert_uint_le(stale, all_stale());
+	ck_assert_uint_gt(stale, all_stale() / 2);
+	ck_assert_uint_ge(stats.requests, stale);
+	ck_assert_uint_le(stats.requests, stale + batch());
+	ck_assert_uint_eq(stats.accepted, stats.requests);
+	return (unsigned)stats.requests - stale;
 }
 
 static bool both_batches_are_up(struct fixture *f)
@@ -164,16 +170,17 @@ static bool both_batches_are_up(struct fixture *f)
 START_TEST(requests_whose_peers_gave_up_cost_no_queue_pair_and_no_time)
 {
 	struct fixture *f = held_up_server();
+	unsigned again, found;
 
 	go_on(f);
-	check_requests(f);
-	ck_assert_uint_eq(stale, all_stale());
-	ck_assert_uint_eq(qps_made, batch() + (testbed.is_iwarp ? all_stale() : 0));
+	again = check_requests(f);
+	found = stale;
+	ck_assert_uint_eq(qps_made, again + (testbed.is_iwarp ? found : 0));
 	apart_run_until(f, batch_is_up);
 	run_until(f, both_batches_are_up);
 	apart_end();
 	run_until(f, fixture_none_live);
-	ck_assert_uint_eq(stale, all_stale());
+	ck_assert_uint_eq(stale, found);
 	finish(f);
 }
 END_TEST

@@ -12,6 +12,7 @@ enum {
 	 */
 	ACK_MS = 2147,
 	ACK_16_MS = ACK_MS / 8,
+	RETRIES_S = 20, /* longer than these last */
 	RETRIES = 6, /* one more is for ever: rxe_comp.c of the kernel counts none of 7 */
 	/*
 	 * The kernel asks three times, a second each, for the address of a neighbour, then tells
@@ -66,6 +67,19 @@ START_TEST(the_retries_end_what_no_frame_passes_of)
 {
 	struct fixture *f = end_by_cut(&no_frame, -1, RETRIES);
 
+	assert_kernel_took(client_end.ms, (RETRIES + 1) * ACK_MS);
+	assert_kernel_took(server_end.ms, (RETRIES + 1) * ACK_MS);
+	finish(f);
+}
+END_TEST
+
+START_TEST(retries_are_not_for_ever_where_nothing_is_said)
+{
+	struct fixture *f = noting_fixture();
+
+	cut_while_both_send(f, &no_frame);
+	run_for(f, RETRIES_S);
+	assert_both_told(ETIMEDOUT);
 	assert_kernel_took(client_end.ms, (RETRIES + 1) * ACK_MS);
 	assert_kernel_took(server_end.ms, (RETRIES + 1) * ACK_MS);
 	finish(f);
@@ -529,6 +543,7 @@ TCase *timeouts_cut_case(void)
 	TCase *tc = new_case("cut");
 
 	tcase_add_test(tc, the_retries_end_what_no_frame_passes_of);
+	tcase_add_test(tc, retries_are_not_for_ever_where_nothing_is_said);
 	tcase_add_test(tc, without_retries_one_ack_timeout_ends_both);
 	tcase_add_test(tc, a_small_ack_timeout_ends_both_sooner);
 	tcase_add_test(tc, retry_count_is_the_connecting_sides);

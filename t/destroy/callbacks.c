@@ -44,4 +44,8 @@ const struct row_info row_infos[ROWS] = {
 	[ROW_SRQ_LIMIT] = { "evrdma_srq_limit_cb", "a shared queue that runs low" },
 	[ROW_POOL_STARVED] = { "evrdma_pool_starved_cb", "a pool whose buffers cannot be posted" },
 	[ROW_BUF_CLEANUP] = { "evrdma_buf_cleanup_cb", "memory is given back" },
+	[ROW_BUFFEREVENT_ARRIVED] = { "evrdma_bufferevent_listener_cb", "a bufferevent arrives" },
+	[ROW_BUFFEREVENT_ACCEPTED] = { "evrdma_bufferevent_accept_cb", "a bufferevent is there" },
+	[ROW_BUFFEREVENT_NOT_ACCEPTED] = { "evrdma_bufferevent_accept_cb",
+		"a bufferevent is not to be" },
 };

@@ -76,6 +76,9 @@ enum row {
 	ROW_SRQ_LIMIT,
 	ROW_POOL_STARVED,
 	ROW_BUF_CLEANUP,
+	ROW_BUFFEREVENT_ARRIVED,
+	ROW_BUFFEREVENT_ACCEPTED,
+	ROW_BUFFEREVENT_NOT_ACCEPTED,
 	ROWS
 };
 
@@ -255,6 +258,14 @@ void make_pair(struct fixture *fixture, enum fake_kind kind);
 struct object *make_buf(struct object *pool);
 struct object *make_reference(struct fixture *fixture);
 struct object *make_shared_buf(struct object *domain);
+
+/* --- bufferevents.c: steps --- */
+
+/* One connects to a listener for them; and one to a listener whose requests are accepted so. */
+void bufferevents_meet(struct fixture *fixture);
+void bufferevents_are_accepted(struct fixture *fixture);
+/* To the latter, whose device refuses what that needs. */
+void bufferevents_are_refused(struct fixture *fixture);
 
 /* --- scenarios.c --- */
 

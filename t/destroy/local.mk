@@ -4,6 +4,7 @@ check_LTLIBRARIES += libevr_destroy.la
 libevr_destroy_la_SOURCES = \
 	t/destroy/fixture.c t/destroy/fixture.h t/unit/must.h \
 	t/destroy/action.c \
+	t/destroy/bufferevents.c \
 	t/destroy/callbacks.c \
 	t/destroy/objects.c \
 	t/destroy/objects_dgram.c \
@@ -12,8 +13,7 @@ libevr_destroy_la_SOURCES = \
 	t/destroy/scenarios_dgram.c \
 	t/destroy/states_conn.c \
 	t/destroy/states_id.c \
-	t/destroy/states_more.c \
-	t/schedule/clock.c t/schedule/clock.h
+	t/destroy/states_more.c
 libevr_destroy_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(CHECK_CFLAGS)
 
 EVR_DESTROY_TESTS = t/destroy/roce.t t/destroy/iwarp.t

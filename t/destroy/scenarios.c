@@ -485,7 +485,22 @@ static STEPS(
 
 static STEPS(id_pulled) = { id_resolves, device_is_pulled, tick, id_closes, NULL };
 
+/* --- bufferevents --------------------------------------------------------------------------- */
+
+static void listeners_close(struct fixture *fixture)
+{
+	end_object(fixture->listener);
+	end_object(fixture->second);
+}
+
+static STEPS(bufferevents) = { bufferevents_meet, tick, bufferevents_are_accepted, tick,
+	bufferevents_are_refused, listeners_close, tick, NULL };
+
+static STEPS(bufferevents_cut) = { bufferevents_are_accepted, base_shuts_down, NULL };
+
 const struct scenario conn_scenarios[] = {
+	{ "bufferevents", bufferevents_steps },
+	{ "bufferevents whose base is shut down", bufferevents_cut_steps },
 	{ "a connection", connection_steps },
 	{ "a connection, step by step", each_step_steps },
 	{ "a connect that is refused", refused_steps },
