@@ -12,6 +12,9 @@ for lib in "$ours_libs"/libevrdma.so*; do
 	[ ! -e "$lib" ] || ln -s "$lib" "$stock_libs/"
 done
 
+# And where that is: libevrdma alone would take a program to the one that it was built with.
+stock_core=$(PATH=$PATH:/sbin ldconfig -p | sed -n 's|.*librdmacm\.so\.1 .*=> \(.*\)/librdmacm\.so\.1$|\1|p' | head -n 1)
+
 # A sanitized library under a binary that is not needs the runtime loaded first, and what the stock
 # tools leak is not our affair.
 sanitizer=$(ldd "$ours_libs/librdmacm.so.1" 2>/dev/null | sed -n 's/.*libasan[^ ]* => \([^ ]*\).*/\1/p')
@@ -20,7 +23,7 @@ sanitizer=$(ldd "$ours_libs/librdmacm.so.1" 2>/dev/null | sed -n 's/.*libasan[^ 
 end_env() {
 	case $1 in
 	*@ours) export LD_LIBRARY_PATH="$ours_libs" ;;
-	ours@stock) export LD_LIBRARY_PATH="$stock_libs" ;;
+	ours@stock) export LD_LIBRARY_PATH="$stock_libs:$stock_core" ;;
 	esac
 	case $sanitizer:$1 in
 	?*:stock@ours) export LD_PRELOAD="$sanitizer" ASAN_OPTIONS=detect_leaks=0 ;;

@@ -80,6 +80,45 @@ shares() {
 	rm -f "$reads".*
 }
 
+has_answers() { [ "$(grep -cx hello "$server_log")" -ge "$1" ]; }
+
+# reconnects KIND: a client outlives its server.
+reconnects() {
+	"$examples/07-reconnect" "$EVR_IP4:7476" 10 >"$server_log" 2>"$client_log" &
+	client=$!
+	cell "$1: a client that connects again says that nobody is there" \
+		wait_until 60 grep -q refused "$client_log"
+	"$examples/02-echo-server" "$EVR_IP4:7476" &
+	server=$!
+	cell "$1: it is answered when somebody is" wait_until 60 has_answers 1
+	cell "$1: its server ends when it is asked to" stops $server
+	cell "$1: it says that the server has left" wait_until 60 grep -qx 'the server has left' "$client_log"
+	"$examples/02-echo-server" "$EVR_IP4:7476" &
+	server=$!
+	cell "$1: it is answered by the next one, and ends well" wait $client
+	cell "$1: it had as many answers as it asked for" has_answers 10
+	cell "$1: the next server ends when it is asked to" stops $server
+}
+
+# says_how WAY ADDRESS NAME: the answer came that way.
+says_how() { [ "$("$examples/10-http-client" "$1" "$2")" = "this came over $3" ]; }
+
+is_sent_back() { [ "$("$examples/10-http-client" "$1" "$2" 'word for word')" = 'word for word' ]; }
+
+# fetches KIND: one server, by RDMA and by TCP.
+fetches() {
+	for address in "$EVR_IP4" "[$EVR_IP6]"; do
+		"$examples/09-http-server" "$address:7477" "$address:8080" >"$server_log" &
+		server=$!
+		cell "$1: the HTTP server listens on $address" wait_listener 7477
+		cell "$1: it answers over RDMA" says_how rdma "$address:7477" RDMA
+		cell "$1: it answers over TCP" says_how tcp "$address:8080" TCP
+		cell "$1: what is posted over RDMA comes back" is_sent_back rdma "$address:7477"
+		cell "$1: what is posted over TCP comes back" is_sent_back tcp "$address:8080"
+		cell "$1: the HTTP server ends when it is asked to" stops $server
+	done
+}
+
 in_capitals() { [ "$("$examples/05-datagram-client" "$1" 'hello, all')" = 'HELLO, ALL' ]; }
 
 # datagrams KIND
@@ -107,10 +146,12 @@ for kind in rxe siw; do
 	done
 	writes $kind
 	threads $kind
+	reconnects $kind
 	case $kind in
 	rxe) shares rxe 4 ;;
 	siw) shares siw 3 ;;
 	esac
+	fetches $kind
 	[ $kind = siw ] || datagrams $kind
 	cell "$kind goes away" dev_down
 done

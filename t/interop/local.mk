@@ -1,4 +1,6 @@
 GUEST_TESTS += t/interop/examples.sh
+GUEST_TESTS += t/interop/key_value.sh:rxe t/interop/key_value.sh:siw t/interop/multicast.sh
+EXTRA_DIST += t/interop/key_value.sh t/interop/multicast.sh
 
 # The stock tools on our librdmacm, and a device removed under a living process.
 if TESTS_ENABLED
@@ -43,11 +45,17 @@ GUEST_TESTS += t/interop/dropin.sh:rxe t/interop/dropin.sh:siw
 GUEST_TESTS += t/interop/others.sh:rxe t/interop/others.sh:siw
 GUEST_TESTS += t/interop/files.sh:rxe t/interop/files.sh:siw
 GUEST_TESTS += t/interop/removal.sh:rxe t/interop/removal.sh:siw
+GUEST_TESTS += t/interop/preload.sh:rxe t/interop/preload.sh:siw
 GUEST_TESTS += t/interop/rstream.sh:rxe t/interop/rstream.sh:siw
+check_PROGRAMS += t/interop/echo_stream
+t_interop_echo_stream_SOURCES = t/interop/echo_stream.c
+t_interop_echo_stream_LDFLAGS = $(AM_LDFLAGS) -no-install
+t_interop_echo_stream_LDADD = libevrdma.la $(LIBEVENT_LIBS)
+GUEST_TESTS += t/interop/echo_stream.sh:rxe t/interop/echo_stream.sh:siw
 GUEST_TESTS += t/interop/riostream.sh:rxe t/interop/riostream.sh:siw
 endif
 endif
-EXTRA_DIST += t/interop/calls.awk t/interop/calls.sh t/interop/dropin.sh t/interop/errors.sh \
+EXTRA_DIST += t/interop/echo_stream.sh t/interop/preload.sh t/interop/calls.awk t/interop/calls.sh t/interop/dropin.sh t/interop/errors.sh \
 	t/interop/fields.sh t/interop/files.sh t/interop/join_ex.sh t/interop/removal.sh t/interop/riostream.sh t/interop/rstream.sh \
 	t/interop/commands.awk t/interop/probes.sh t/interop/stall.awk t/interop/stall.sh \
 	t/interop/others.sh t/interop/others_pyverbs.py t/interop/others_rpma.py
@@ -55,6 +63,13 @@ EXTRA_DIST += t/interop/calls.awk t/interop/calls.sh t/interop/dropin.sh t/inter
 # What our tools say when something is wrong.
 GUEST_TESTS += t/interop/tool_errors.sh:rxe t/interop/tool_errors.sh:siw
 EXTRA_DIST += t/interop/tool_errors.sh
+
+# The smaller tools, all pairs in one boot.
+if !SYSTEM_RDMACM
+GUEST_TESTS += t/interop/cm_tools.sh:rxe t/interop/cm_tools.sh:siw
+endif
+EXTRA_DIST += t/interop/cm_tools.sh t/interop/cm_cmtime.sh t/interop/cm_rping.sh \
+	t/interop/cm_simple.sh t/interop/cm_udaddy.sh
 
 # Every pair of {ours, stock} tools on {our, the stock} librdmacm.
 if !SYSTEM_RDMACM
@@ -76,11 +91,61 @@ EXTRA_DIST += t/interop/privileges.sh t/interop/second.c t/interop/second.sh t/i
 
 # Our tools for rsockets on our librdmacm and the stock ones on the stock one; without arguments these
 # scripts run the pairs of both on the stock one.
-TESTS += t/interop/rtools_tcp.sh
+EVR_LONG_TESTS += t/interop/rtools_tcp.sh
 RTOOLS_ENDS = ours@ours:stock@stock:stock@stock:ours@ours
 GUEST_TESTS += \
 	t/interop/rtools_rstream.sh:rxe:$(RTOOLS_ENDS) t/interop/rtools_rstream.sh:siw:$(RTOOLS_ENDS) \
 	t/interop/rtools_riostream.sh:rxe:$(RTOOLS_ENDS) t/interop/rtools_riostream.sh:siw:$(RTOOLS_ENDS) \
 	t/interop/rtools_rcopy.sh:rxe:$(RTOOLS_ENDS) t/interop/rtools_rcopy.sh:siw:$(RTOOLS_ENDS)
+# iWARP has no datagrams: there those of ours go by UDP, and the stock library's do not.
+GUEST_TESTS += t/interop/rtools_udpong.sh:rxe:$(RTOOLS_ENDS):stock@ours:ours@ours \
+	t/interop/rtools_udpong.sh:siw:ours@ours:ours@ours
+if TESTS_ENABLED
+check_LTLIBRARIES += t/interop/global_ah.la
+t_interop_global_ah_la_SOURCES = t/interop/global_ah.c
+t_interop_global_ah_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere
+t_interop_global_ah_la_LIBADD = $(VERBS_LIBS)
+endif
 EXTRA_DIST += t/interop/rtools.sh t/interop/rtools_rcopy.sh \
-	t/interop/rtools_riostream.sh t/interop/rtools_rstream.sh t/interop/rtools_tcp.sh
+	t/interop/rtools_riostream.sh t/interop/rtools_rstream.sh t/interop/rtools_tcp.sh \
+	t/interop/rtools_udpong.sh
+
+# HTTP over bufferevents over RDMA.
+if TESTS_ENABLED
+if !SYSTEM_RDMACM
+check_PROGRAMS += t/interop/http_server t/interop/http_client t/interop/http_rsocket
+t_interop_http_server_SOURCES = t/interop/http_server.c t/interop/http.h
+t_interop_http_server_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t -I$(top_srcdir)
+t_interop_http_server_LDFLAGS = $(AM_LDFLAGS) -no-install
+t_interop_http_server_LDADD = libevrdma.la $(LIBEVENT_LIBS)
+t_interop_http_client_SOURCES = t/interop/http_client.c t/interop/http.h
+t_interop_http_client_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
+t_interop_http_client_LDFLAGS = $(AM_LDFLAGS) -no-install
+t_interop_http_client_LDADD = libevrdma.la $(LIBEVENT_LIBS)
+t_interop_http_rsocket_SOURCES = t/interop/http_rsocket.c t/interop/http.h
+t_interop_http_rsocket_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
+t_interop_http_rsocket_LDADD = librdmacm.la $(VERBS_LIBS)
+GUEST_TESTS += t/interop/http.sh:rxe t/interop/http.sh:siw
+endif
+endif
+EXTRA_DIST += t/interop/http.sh
+
+# What breaks beneath bufferevents over RDMA.
+if TESTS_ENABLED
+if !SYSTEM_RDMACM
+check_PROGRAMS += t/interop/bufferevent_faults
+t_interop_bufferevent_faults_SOURCES = \
+	t/interop/bufferevent_faults.c \
+	t/interop/faults.h t/interop/faults_peer.c t/interop/faults_stream.c \
+	t/schedule/random.h \
+	t/schedule/resources.c t/schedule/resources.h \
+	t/schedule/wire.c t/schedule/wire.h
+t_interop_bufferevent_faults_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(NL_CFLAGS)
+t_interop_bufferevent_faults_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_interop_bufferevent_faults_LDADD = \
+	libevr_clock.la libevrdma.la $(RDMACM_LIBS) $(VERBS_LIBS) $(LIBEVENT_LIBS) \
+	$(CHECK_LIBS) $(NL_LIBS)
+GUEST_TESTS += t/interop/bufferevent_faults.sh:rxe t/interop/bufferevent_faults.sh:siw
+endif
+endif
+EXTRA_DIST += t/interop/bufferevent_faults.sh

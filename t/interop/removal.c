@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PORT = 7999, PATIENCE_MS = 5000 };
+enum { PORT = 7999, PATIENCE_MS = 60000 };
 
 static struct rdma_event_channel *channel;
 static int cells;
@@ -74,9 +74,9 @@ static void connect_pair(struct sockaddr *addr, struct rdma_cm_id *pair[2])
 	struct rdma_cm_id *id;
 
 	check(!rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), "an id is made");
-	check(!rdma_resolve_addr(id, NULL, addr, 2000), "its address is looked for");
+	check(!rdma_resolve_addr(id, NULL, addr, PATIENCE_MS), "its address is looked for");
 	expect(RDMA_CM_EVENT_ADDR_RESOLVED);
-	check(!rdma_resolve_route(id, 2000), "its route is looked for");
+	check(!rdma_resolve_route(id, PATIENCE_MS), "its route is looked for");
 	expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
 	make_qp(id);
 	check(!rdma_connect(id, &param), "it connects");
@@ -191,13 +191,37 @@ static void removed_after_a_look_up(struct sockaddr *addr, const char *remove)
 	check(ends_while_the_loop_turns(start(remove)), "the removal ends while the loop turns");
 }
 
+static int is_listed(const char *name)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	int found = 0, i;
+
+	for (i = 0; list && list[i]; i++)
+		found = found || !strcmp(ibv_get_device_name(list[i]), name);
+	if (list)
+		ibv_free_device_list(list);
+	return found;
+}
+
+static int goes_from_the_list(const char *name)
+{
+	const struct timespec tick = { .tv_nsec = 10 * 1000 * 1000 };
+	int i;
+
+	for (i = 0; i < PATIENCE_MS / 10 && is_listed(name); i++)
+		nanosleep(&tick, NULL);
+	return !is_listed(name);
+}
+
 /* Asking for the devices is a look as well. */
 static void removed_before_a_listing(struct sockaddr *addr, const char *remove)
 {
+	char name[IBV_SYSFS_NAME_MAX];
 	pid_t pid;
 
-	look_up(addr);
+	snprintf(name, sizeof(name), "%s", ibv_get_device_name(look_up(addr)->device));
 	pid = start(remove);
+	check(goes_from_the_list(name), "the device goes from the list");
 	check(!ends(pid, 300), "the removal waits for a look");
 	rdma_free_devices(rdma_get_devices(NULL));
 	check(ends(pid, PATIENCE_MS), "the removal ends with the list of devices");
@@ -222,7 +246,7 @@ int main(int argc, char **argv)
 
 	if (argc != 4 || !inet_pton(AF_INET, argv[3], &addr.sin_addr))
 		return 2;
-	watchdog(90);
+	watchdog(900);
 	channel = rdma_create_event_channel();
 	check(channel && !fcntl(channel->fd, F_SETFL, O_NONBLOCK), "a channel is opened");
 	check(!rdma_create_id(channel, &listener, NULL, RDMA_PS_TCP), "a listener is made");

@@ -167,9 +167,10 @@ silent_peer() {
 # --- a peer that goes away -------------------------------------------------------
 
 # A transfer that cannot end, since one side stops in the middle, which is when it says its third
-# line. Sets server and client.
+# line. A slow machine may take its time to connect them. Sets server and client.
 stalled() {
-	transfer="-p $1 -C 2000 -S 16384" starter_server='start server' starter_client='start client'
+	transfer="-p $1 -C 2000 -S 16384 -T 300"
+	starter_server='start server' starter_client='start client'
 	eval "starter_$2='start_stopping $2 3'"
 	# shellcheck disable=SC2086 # words
 	{
@@ -179,7 +180,7 @@ stalled() {
 		$starter_client ucmatose -s "$EVR_IP4" $transfer
 		client=$pid
 	}
-	eval "wait_until 60 has_stopped $2 \$$2"
+	eval "wait_until 300 has_stopped $2 \$$2"
 }
 
 killed_server() {
@@ -257,6 +258,94 @@ permissions() {
 	as=
 }
 
+# --- the smaller tools -----------------------------------------------------------
+
+smaller() {
+	says "rping, nobody there" "a server is running there" rping -c -a "$EVR_IP4" -p 7999 -C 1
+	says "cmtime, nobody there" "a server is running there" cmtime -s "$EVR_IP4" -p 7999 -c 2
+	says "rdma_client, nobody there" "a server is running there" rdma_client -s "$EVR_IP4" -p 7999
+	says "rping, an address of another machine" "no address of this machine" rping -s -a 203.0.113.1
+	says "rdma_xclient -c x" "no device here has XRC" rdma_xclient -s "$EVR_IP4" -c x
+	says "rdma_xserver -c x" "no device here has XRC" rdma_xserver -s "$EVR_IP4" -c x
+	smaller_rping
+	case $kind in
+	siw) says "udaddy" "an iWARP device has no datagrams" udaddy -s "$EVR_IP4" ;;
+	*) smaller_udaddy ;;
+	esac
+}
+
+other_sizes() {
+	start pinged rping -s -a "$EVR_IP4" -p 7010 -S 64
+	wait_listener 7010
+	fails "see what the other side says" rping -c -a "$EVR_IP4" -p 7010 -C 1 -S 100 &&
+		ended $pid 1 20 && told pinged "100 bytes of ping 0 into 64; give both sides the same -S"
+}
+
+# A client that is there already stands still, so that a second one comes meanwhile.
+one_ping_too_many() {
+	start pinged rping -s -a "$EVR_IP4" -p 7011
+	server=$pid
+	wait_listener 7011
+	start pinging rping -c -a "$EVR_IP4" -p 7011
+	wait_until 60 has_cm_id 7011 || return
+	fails "a server is running there" rping -c -a "$EVR_IP4" -p 7011 -C 1 || return
+	kill -INT $pid
+	ended $pid 0 20 && ended $server 0 20
+}
+
+has_cm_id() { rdma resource show cm_id | grep -q "state CONNECT.*:$1 "; }
+
+persistent_ping() {
+	start pinged rping -s -P -a "$EVR_IP4" -p 7012
+	server=$pid
+	wait_listener 7012
+	fails "see what the other side says" rping -c -a "$EVR_IP4" -p 7012 -C 1 -S 100 || return
+	run rping -c -a "$EVR_IP4" -p 7012 -C 1 -V
+	kill -TERM $server
+	[ "$status" -eq 0 ] && ended $server 1 20 && has_said pinged "give both sides the same -S"
+}
+
+smaller_rping() {
+	cell "$kind: rping, another -S" other_sizes
+	cell "$kind: rping, a client too many, and pings without end that are interrupted" \
+		one_ping_too_many
+	cell "$kind: rping -P goes on behind a client that failed, and ends with 1" persistent_ping
+	case $kind in
+	siw) says "rping -q" "-q needs an InfiniBand or RoCE device" \
+		rping -c -q -a "$EVR_IP4" -p 7999 ;;
+	esac
+}
+
+smaller_udaddy() {
+	says "udaddy, nobody there" "a server is running there" udaddy -s "$EVR_IP4"
+	says "udaddy, a datagram larger than the MTU" "larger than the MTU" \
+		udaddy -s "$EVR_IP4" -S 5000
+	says "udaddy -P ipoib" "only InfiniBand has" udaddy -P ipoib
+	cell "$kind: udaddy, other options" other_udaddy
+	cell "$kind: udaddy, a client that sends too little" silent_udaddy
+}
+
+other_udaddy() {
+	start server udaddy -b "$EVR_IP4" -c 2 -C 20
+	wait_listener 7174
+	fails "the server runs with -c 2 -C 20 -S 100" udaddy -s "$EVR_IP4" || return
+	kill -INT $pid
+	ended $pid 1 20 && told server "0 of 2 endpoints found"
+}
+
+# The stock client, on its own library, says nothing of its options.
+silent_udaddy() {
+	start server udaddy -b "$EVR_IP4" -C 20 -T 2
+	wait_listener 7174
+	env -u LD_LIBRARY_PATH timeout 200 udaddy -s "$EVR_IP4" -C 10 >/dev/null 2>&1 &
+	stock=$!
+	ended $pid 1 120 && told server "10 of 20 messages received"
+	result=$?
+	kill $stock
+	wait $stock
+	return $result
+}
+
 # --- what only InfiniBand has ----------------------------------------------------
 
 infiniband_only() {
@@ -308,6 +397,7 @@ limits
 # These change the machine's own files.
 [ -z "${EVR_IN_GUEST:-}" ] || permissions
 infiniband_only
+smaller
 dev_down
 rm -rf "$tmp"
 done_testing
