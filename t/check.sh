@@ -39,19 +39,38 @@ failures() {
 		tee -a "$work/log/failures"
 }
 
+# Seconds of processor time of all that has ended, in $worked. They are the same on a busy machine.
+work_so_far() {
+	times >"$work/log/times" # no pipe: a subshell has times of its own
+	worked=$(awk 'NR == 2 { gsub(/[ms]/, " "); print int($1 * 60 + $2 + $3 * 60 + $4) }' "$work/log/times")
+}
+
+begin_step() {
+	work_so_far
+	since=$(date +%s) worked_before=$worked
+}
+
+# What it took, in $took.
+end_step() {
+	work_so_far
+	took="$(($(date +%s) - since)) s, processors $((worked - worked_before)) s"
+}
+
 # step NAME COMMAND...: one cell; the output goes to a log, shown when it fails.
 step() {
 	name=$1
 	log=$work/log/$(echo "$name" | tr -d : | tr ' /' '__').log
 	shift
-	since=$(date +%s)
-	if "$@" >"$log" 2>&1 </dev/null; then
+	begin_step
+	"$@" >"$log" 2>&1 </dev/null && status=0 || status=$?
+	end_step
+	if [ "$status" -eq 0 ]; then
 		count 1 0 0
-		say "ok - $name ($(($(date +%s) - since)) s)"
+		say "ok - $name ($took)"
 	else
 		count 0 1 0
 		echo "$name" >>"$work/log/failures"
-		say "not ok - $name ($(($(date +%s) - since)) s), the end of $log:"
+		say "not ok - $name ($took), the end of $log:"
 		grep -v '^PASS: ' "$log" | tail -n 60
 		return 1
 	fi
@@ -123,10 +142,12 @@ without_aslr() {
 }
 
 # Where another stage, or the long check, runs all of it.
-brief() { EVR_DESTROY_EVERY=7 EVR_SCHEDULES=5000 EVR_PROFILES=odd "$@"; }
+brief() {
+	EVR_DESTROY_EVERY=7 EVR_SCHEDULES=5000 EVR_PROFILES=odd EVR_PLANTED_EVERY=4 EVR_SERIES=no "$@"
+}
 
 # The devices that are least like those that all other tests run on.
-odd_profiles() { EVR_PROFILES='mlx5 odd' "$@"; }
+odd_profiles() { EVR_PROFILES='mlx5 odd' EVR_SERIES=no "$@"; }
 
 # The distribution's kernel for QEMU, and its source as user-mode Linux where that can be had.
 guest_kernels='t/guest/fetch qemu && { t/guest/fetch uml || echo "check: no user-mode Linux: QEMU alone"; }'
@@ -153,7 +174,10 @@ end_guest() {
 	[ -n "$guest_pid" ] || return 0
 	before=$failed status=0
 	tail -n +1 -f --pid="$guest_pid" "$guest_log"
+	work_so_far
+	worked_before=$worked
 	wait "$guest_pid" || status=$?
+	work_so_far
 	guest_pid=
 	for f in "$work/$guest_tree"/t/guest/log/*/count; do
 		# shellcheck disable=SC2046 # three numbers
@@ -161,7 +185,7 @@ end_guest() {
 	done
 	failures "$guest_tree" <"$guest_log"
 	[ $status -eq 0 ] || [ "$failed" -gt "$before" ] || count 0 1 0
-	say "$guest_tree: make $guest_target ended $(($(date +%s) - guest_since)) s after its begin, status $status"
+	say "$guest_tree: make $guest_target ended $(($(date +%s) - guest_since)) s after its begin, processors $((worked - worked_before)) s, status $status"
 }
 
 stage() {
@@ -172,8 +196,12 @@ stage() {
 	normal) build_tests normal && make_check normal ;;
 	normal-short) build_tests normal && brief make_check normal ;;
 	valgrind) build normal && make_check normal check-valgrind brief ;;
-	system) build_tests system --with-system-librdmacm && make_check system ;;
-	dist) build normal && step "normal: make check-dist" in_tree normal make -j"$jobs" check-dist ;;
+	system) build_tests system --with-system-librdmacm && brief make_check system ;;
+	dist)
+		build normal || return 0
+		step "normal: make check-dist" in_tree normal make -j"$jobs" check-dist || :
+		make_check normal check-packages
+		;;
 	guest-short) guest normal check-guest-short ;;
 	guest) guest normal check-guest ;;
 	guest-sanitizers) guest sanitizers check-guest-brief --enable-sanitizers ;;

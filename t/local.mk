@@ -1,3 +1,7 @@
+# Several run at once, and those that take long begin first.
+EVR_LONG_TESTS =
+TESTS += $(EVR_LONG_TESTS)
+
 include t/lint/local.mk
 if TESTS_ENABLED
 if !SYSTEM_RDMACM
@@ -7,6 +11,7 @@ include t/fuzz/local.mk
 include t/examples/local.mk
 endif
 include t/rs/local.mk
+include t/preload/local.mk
 include t/conform/local.mk
 include t/schedule/local.mk
 include t/destroy/local.mk
@@ -14,6 +19,7 @@ endif
 include t/bench/local.mk
 include t/guest/local.mk
 include t/interop/local.mk
+include t/dist/local.mk
 
 # A tarball that is whole: programs that run for long and read no file of the tree are built only.
 SLOW_TESTS = \

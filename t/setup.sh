@@ -11,8 +11,9 @@ set -eu
 build='gcc make autoconf automake libtool pkg-config libibverbs-dev libevent-dev libnl-3-dev'
 device='ibverbs-providers iproute2'
 tests='check librdmacm-dev rdmacm-utils ibverbs-utils rdma-core mandoc valgrind strace g++ shellcheck
-	patch'
+	patch libssl-dev zlib1g-dev dpkg-dev debhelper lintian rpm rpmlint'
 others='perftest libfabric-bin dapl2-utils librpma0 python3-pyverbs'
+programs='netcat-openbsd socat curl python3 iperf3 redis-tools memcached libmemcached-tools'
 guest='qemu-system-x86 busybox-static cpio kmod xz-utils bzip2 zstd libelf-dev'
 kernel='flex bison bc'
 
@@ -45,6 +46,20 @@ apt_get() {
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Dpkg::Use-Pty=0 "$@" </dev/null
 }
 
+# Programs for the tests are not to run here as services.
+policy=/usr/sbin/policy-rc.d
+without_services() {
+	if [ -e $policy ]; then
+		"$@"
+		return
+	fi
+	printf '#!/bin/sh\nexit 101\n' | as_root tee $policy >/dev/null
+	as_root chmod 755 $policy
+	"$@" && status=0 || status=$?
+	as_root rm -f $policy
+	return $status
+}
+
 # The package lists may be missing or too old for the archive: once more with new ones.
 install() {
 	echo "setup: installing $*"
@@ -62,12 +77,12 @@ setup() {
 	fi >&2
 	need=$(missing)
 	# shellcheck disable=SC2086 # a list of words
-	[ -z "$need" ] || install $need
+	[ -z "$need" ] || without_services install $need
 }
 
 case ${1:-} in
 '')
-	packages="$build $device $tests $others $guest $kernel"
+	packages="$build $device $tests $others $programs $guest $kernel"
 	setup
 	;;
 demo)

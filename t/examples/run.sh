@@ -30,6 +30,7 @@ cases() {
 	evrdma.2            EVR_OTHER_END=server|$fake_ip|it has arrived
 	evrdma_base.1       |$fake_ip|nothing of it is left
 	evrdma_buf.1        EVR_OTHER_END=server|$fake_ip:7471|copied
+	evrdma_bufferevent.1 |$fake_ip:7471|it came back: hello
 	evrdma_conn.1       EVR_OTHER_END=server|$fake_ip|1000 messages have arrived
 	evrdma_dgram.1      EVR_OTHER_END=asker|$fake_ip|5 bytes from queue pair
 	evrdma_domain.1     EVR_OTHER_END=client|$fake_ip:7471|connected, in a domain of its own
@@ -77,8 +78,9 @@ for page in man/evrdma*.[37]; do
 	name=$(basename "$page" | sed 's/\.[37]$//')
 	awk -v out="$scratch/out/$name" -f t/lint/examples.awk "$page"
 done
-# Two of 03-rdma-write are needed, and of 08-shared-memory: t/interop/examples.sh has them.
-for source in examples/0[!38]-*.c "$scratch"/out/*.[0-9].c; do
+# Two of 03-rdma-write are needed, of 08-shared-memory, and 10-http-client for 09-http-server:
+# t/interop/examples.sh has them.
+for source in examples/0[!389]-*.c "$scratch"/out/*.[0-9].c; do
 	shows "$(basename "$source" .c)" "$source"
 done
 

@@ -27,9 +27,11 @@ log_tail() {
 	[ -s "$1/dmesg" ] || tail -n 40 "$1/console" >&2
 }
 
-# verdict DIR: the script's status, or 125 when the guest broke.
+# verdict DIR: the script's status, or 125 when the guest broke. A program that crashed (a trap) is for
+# the script to see.
 verdict() {
-	bad=$(cat "$1/console" "$1/dmesg" 2>/dev/null | grep -E -m 1 "$kernel_trouble" || :)
+	bad=$(cat "$1/console" "$1/dmesg" 2>/dev/null | grep -v "\] traps: " |
+		grep -E -m 1 "$kernel_trouble" || :)
 	status=$(cat "$1/status" 2>/dev/null || :)
 	if [ -z "$status" ]; then
 		say "the guest ended without a status"

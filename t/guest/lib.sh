@@ -28,7 +28,7 @@ cell() {
 		ok "$cell_name"
 	else
 		not_ok "$cell_name (status $?)"
-		note "$(tail -n 25 "$cell_log")"
+		note "$(tail -n 100 "$cell_log")"
 	fi
 	rm -f "$cell_log"
 }

@@ -28,7 +28,7 @@ BEGIN { count["ok"] = count["not ok"] = count["skip"] = 0 }
 
 /^@end / { close_script($2); next }
 
-script != "" && /^1\.\.[0-9]+/ { planned = substr($1, 4) + 0; next }
+script != "" && /^1\.\.[0-9]+/ { planned = (planned < 0 ? 0 : planned) + substr($1, 4); next }
 
 script != "" && /^(not )?ok/ {
 	seen++

@@ -6,10 +6,11 @@ BEGIN {
 	allow["lib/proto"] = "libc util proto"
 	allow["lib/kern"] = "libc util kern kernel libnl"
 	allow["lib/cm"] = "libc util kern cm rdma libibverbs"
+	allow["lib/preload"] = "libc util preload rdma"
 	allow["lib/rs"] = "libc util proto rs rdma libibverbs"
 	# The event layer is in floors: each may include its own headers, and those of the floors below.
 	ev = "libc util proto rdma evrdma libibverbs libevent"
-	n = split("core cm device memory queue connection datagram", floors)
+	n = split("core cm device memory queue connection datagram stream", floors)
 	for (i = 1; i <= n; i++)
 		allow["lib/ev/" floors[i]] = ev = ev " ev/" floors[i]
 	allow["lib/ev"] = ev
@@ -54,7 +55,7 @@ function own_part(name, part) {
 	if (name == "config.h")
 		return "libc"
 	if (part == "examples")
-		return name ~ /^(util|proto|kern|cm|rs|ev|lib)\// ? "lib" : "examples"
+		return name ~ /^(util|proto|kern|cm|rs|preload|ev|lib)\// ? "lib" : "examples"
 	if (name !~ /\//)
 		return "a file named without its folder"
 	if (!match(name, /^ev\/[^\/]+\//))

@@ -130,7 +130,7 @@ calls() { prototypes "$@" | grep -v ' typedef' | cut -d' ' -f1; }
 	cat "$scratch/cm_calls"
 } >"$scratch/calls"
 cut -d' ' -f1 "$scratch/named" |
-	grep -Evx 'evrdma_(base|id|listener|request|conn|dgram|mcast|pool|buf|error|domain|srq|work|peer|stats|log)' >"$scratch/names"
+	grep -Evx 'evrdma_(base|id|listener|request|conn|dgram|mcast|pool|buf|error|domain|srq|work|peer|stats|log|bufferevent)' >"$scratch/names"
 differ "$scratch/calls" "$scratch/names" "in the NAME of no page" "in NAME, but not in the headers"
 verdict "every public call has its page"
 

@@ -34,6 +34,16 @@ grep -v '^EVRDMA_1.0 ' "$scratch/ev.exported" >"$scratch/ev.symbols"
 differ "$scratch/ev.expected" "$scratch/ev.symbols" "declared, not exported" "exported, not declared"
 verdict "libevrdma exports what include/evrdma declares, as EVRDMA_1.0, and nothing else"
 
+sed -n 's/^ \([a-z0-9_]*\)@\(EVRDMA_[0-9.]*\) .*/\1 \2/p' "$top_srcdir/debian/libevrdma0.symbols" >"$scratch/ev.packaged"
+differ "$scratch/ev.expected" "$scratch/ev.packaged" "declared, not packaged" "packaged, not declared"
+verdict "debian/libevrdma0.symbols has what include/evrdma declares"
+
+# libevent's own symbols that are not its users' end in an underscore.
+nm -D --undefined-only "$top_builddir/.libs/libevrdma.so" | awk '{ print $NF }' >"$scratch/ev.needed"
+grep -q '^bufferevent_socket_new' "$scratch/ev.needed" || echo "nothing of libevent was found" >>"$findings"
+grep -E '^(ev|buffer).*_(@.*)?$' "$scratch/ev.needed" >>"$findings"
+verdict "libevrdma needs nothing of libevent's that is not public"
+
 # The node that the distribution's librdmacm.so.1 has each symbol in.
 stock_version() {
 	awk '{
@@ -56,6 +66,11 @@ if own_rdmacm; then
 	exported librdmacm.so | grep -v '^RDMACM_' >"$scratch/cm.exported"
 	differ "$scratch/cm.map" "$scratch/cm.exported" "in the map, not exported" "exported, not in the map"
 	verdict "librdmacm exports what its map has, and nothing else"
+
+	sed -n 's/^\t\t\([a-z0-9_]*\);$/\1/p' "$top_srcdir/lib/preload/librspreload.map" | sort >"$scratch/preload.map"
+	exported librspreload.so | cut -d' ' -f1 >"$scratch/preload.exported"
+	differ "$scratch/preload.map" "$scratch/preload.exported" "in the map, not exported" "exported, not in the map"
+	verdict "librspreload exports what its map has, and nothing else"
 fi
 
 done_testing

@@ -87,6 +87,45 @@ refuses "mckey -o wants -s" "-o needs -s" mckey -m 239.0.0.1 -o
 refuses "mckey refuses a port space without datagrams" "-p 0x0106: no port space of datagrams" \
 	mckey -m 239.0.0.1 -p 0x106
 
+# --- the smaller tools on the CM ------------------------------------------------
+
+common_cli() {
+	run $1 -h
+	expect_status 0
+	expect_text "$out" "usage: $1"
+	expect_lines "$err" 0
+	verdict "$1 -h shows the usage on stdout"
+
+	shows_usage "$1 shows the usage for an unknown option" "invalid option" "$@" -x
+	shows_usage "$1 shows the usage for a missing argument" "requires an argument" "$@" -T
+	shows_usage "$1 shows the usage for a stray argument" "stray: not an option" "$@" stray
+	refuses "$1 refuses a number that is none" "-T 10x: not a number" "$@" -T 10x
+	refuses "$1 refuses a deadline of nothing" "-T 0: out of range" "$@" -T 0
+}
+for tool in 'rping -s' udaddy cmtime rdma_client rdma_server rdma_xclient rdma_xserver; do
+	# shellcheck disable=SC2086 # words
+	common_cli $tool
+done
+for tool in 'rping -s' cmtime rdma_client rdma_server rdma_xclient rdma_xserver; do
+	# shellcheck disable=SC2086
+	refuses "${tool%% *} refuses a port past 65535" "-p 65536: out of range" $tool -p 65536
+done
+refuses "rping wants to be one side" "give either -s, be the server, or -c" rping -a 127.0.0.1
+refuses "rping is not both sides" "give either -s, be the server, or -c" rping -s -c
+refuses "a client of rping wants a server" "-c needs -a" rping -c
+refuses "a client of rping does not persist" "-P is the server's" rping -c -a 127.0.0.1 -P
+refuses "a server of rping connects from nowhere" "-I is the client's" rping -s -I 127.0.0.1
+refuses "rping refuses a text without room for its head" "-S 22: out of range" rping -s -S 22
+refuses "rping refuses a text that is too large" "-S 65536: out of range" rping -s -S 65536
+refuses "udaddy refuses an unknown port space" "-P tcp: no such port space" udaddy -P tcp
+refuses "udaddy refuses a port space without datagrams" "-p 0x0106: no port space of datagrams" \
+	udaddy -p 0x106
+refuses "udaddy refuses an unknown format" "-f mac: no such format" udaddy -f mac
+refuses "udaddy refuses a type of service" "-t: datagrams have no type of service" udaddy -t 1
+refuses "cmtime refuses a retry count past 7" "-r 8: out of range" cmtime -r 8
+refuses "rdma_xclient refuses an unknown kind" "-c q: no such kind of queue pair" rdma_xclient -c q
+refuses "rdma_xserver refuses no kind at all" "-c : no such kind of queue pair" rdma_xserver -c ''
+
 # --- the tools on rsockets, where the librdmacm has them ------------------------
 
 rsocket_tools=
@@ -162,6 +201,9 @@ no_device() {
 }
 no_device ucmatose
 no_device mckey -m 239.0.0.1
+no_device rping -s
+no_device udaddy
+no_device cmtime
 for tool in $rsocket_tools; do
 	[ $tool = udpong ] || no_device $tool
 done

@@ -1,23 +1,24 @@
 # Tests of lib/util, lib/kern and lib/cm.
-EVR_UNIT = t/unit/unit.c t/unit/unit.h
-EVR_UNIT_TESTS += t/unit/util_ptrmap.t t/unit/kern_abi.t t/unit/kern_commands.t t/unit/kern_event.t
-t_unit_util_ptrmap_t_SOURCES = t/unit/util_ptrmap.c $(EVR_UNIT)
+EVR_UNIT_TESTS += t/unit/util_fdmap.t t/unit/util_ptrmap.t
+EVR_UNIT_TESTS += t/unit/kern_abi.t t/unit/kern_commands.t t/unit/kern_event.t
+t_unit_util_fdmap_t_SOURCES = t/unit/util_fdmap.c
+t_unit_util_fdmap_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_util_fdmap_t_LDADD = libevr_test.la libevr_util.la $(CHECK_LIBS)
+t_unit_util_ptrmap_t_SOURCES = t/unit/util_ptrmap.c
 t_unit_util_ptrmap_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
-t_unit_util_ptrmap_t_LDADD = libevr_util.la $(CHECK_LIBS)
-t_unit_kern_abi_t_SOURCES = t/unit/kern_abi.c $(EVR_UNIT)
+t_unit_util_ptrmap_t_LDADD = libevr_test.la libevr_util.la $(CHECK_LIBS)
+t_unit_kern_abi_t_SOURCES = t/unit/kern_abi.c
 t_unit_kern_abi_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
-t_unit_kern_abi_t_LDADD = $(CHECK_LIBS)
-t_unit_kern_commands_t_SOURCES = t/unit/kern_commands.c $(EVR_UNIT)
+t_unit_kern_abi_t_LDADD = libevr_test.la $(CHECK_LIBS)
+t_unit_kern_commands_t_SOURCES = t/unit/kern_commands.c
 t_unit_kern_commands_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
-t_unit_kern_commands_t_LDADD = libevr_kern.la $(CHECK_LIBS)
-t_unit_kern_event_t_SOURCES = t/unit/kern_event.c $(EVR_UNIT)
+t_unit_kern_commands_t_LDADD = libevr_test.la libevr_kern.la $(CHECK_LIBS)
+t_unit_kern_event_t_SOURCES = t/unit/kern_event.c
 t_unit_kern_event_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
-t_unit_kern_event_t_LDADD = libevr_kern.la $(CHECK_LIBS)
+t_unit_kern_event_t_LDADD = libevr_test.la libevr_kern.la $(CHECK_LIBS)
 
 # lib/cm, on the fake
-EVR_UNIT_CM = t/unit/cm_unit.c t/unit/cm_unit.h $(EVR_UNIT)
-EVR_UNIT_EP = t/unit/ep_unit.c t/unit/ep_unit.h $(EVR_UNIT_CM)
-EVR_UNIT_CM_LIBS = libevr_cm.la libevr_fake.la $(CHECK_LIBS)
+EVR_UNIT_CM_LIBS = libevr_test.la libevr_cm.la libevr_fake.la $(CHECK_LIBS)
 EVR_UNIT_TESTS += \
 	t/unit/cm_addr.t \
 	t/unit/cm_addrinfo.t \
@@ -47,100 +48,99 @@ EVR_UNIT_TESTS += \
 	t/unit/cm_trips.t \
 	t/unit/cm_verbs.t \
 	t/unit/cm_xrc.t
-t_unit_cm_addr_t_SOURCES = t/unit/cm_addr.c $(EVR_UNIT_CM)
+t_unit_cm_addr_t_SOURCES = t/unit/cm_addr.c
 t_unit_cm_addr_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_addr_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_addrinfo_t_SOURCES = t/unit/cm_addrinfo.c $(EVR_UNIT_CM)
+t_unit_cm_addrinfo_t_SOURCES = t/unit/cm_addrinfo.c
 t_unit_cm_addrinfo_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_addrinfo_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_bugs_t_SOURCES = t/unit/cm_bugs.c $(EVR_UNIT_CM)
+t_unit_cm_bugs_t_SOURCES = t/unit/cm_bugs.c
 t_unit_cm_bugs_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_bugs_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_channel_t_SOURCES = t/unit/cm_channel.c $(EVR_UNIT_CM)
+t_unit_cm_channel_t_SOURCES = t/unit/cm_channel.c
 t_unit_cm_channel_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_channel_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_connect_t_SOURCES = t/unit/cm_connect.c $(EVR_UNIT_CM)
+t_unit_cm_connect_t_SOURCES = t/unit/cm_connect.c
 t_unit_cm_connect_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_connect_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_device_t_SOURCES = t/unit/cm_device.c $(EVR_UNIT_CM)
+t_unit_cm_device_t_SOURCES = t/unit/cm_device.c
 t_unit_cm_device_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_device_t_LDADD = $(EVR_UNIT_CM_LIBS)
 EVR_ERRORS_ROWS = \
 	t/errors/addr.def t/errors/all.def t/errors/connect.def t/errors/ep.def t/errors/id.def \
 	t/errors/mcast.def t/errors/qp.def t/errors/service.def
 EVR_ERRORS = t/errors/errors.h t/errors/fixture.c t/errors/table.c $(EVR_ERRORS_ROWS)
-t_unit_cm_errors_t_SOURCES = t/unit/cm_errors.c t/unit/cm_errors.def $(EVR_ERRORS) $(EVR_UNIT_CM)
+t_unit_cm_errors_t_SOURCES = t/unit/cm_errors.c t/unit/cm_errors.def $(EVR_ERRORS)
 t_unit_cm_errors_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_errors_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_event_t_SOURCES = t/unit/cm_event.c $(EVR_UNIT_CM)
+t_unit_cm_event_t_SOURCES = t/unit/cm_event.c
 t_unit_cm_event_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_event_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_event_map_t_SOURCES = t/unit/cm_event_map.c $(EVR_UNIT)
+t_unit_cm_event_map_t_SOURCES = t/unit/cm_event_map.c
 t_unit_cm_event_map_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_event_map_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_ib_t_SOURCES = t/unit/cm_ib.c $(EVR_UNIT_CM)
+t_unit_cm_ib_t_SOURCES = t/unit/cm_ib.c
 t_unit_cm_ib_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_ib_t_LDADD = $(EVR_UNIT_CM_LIBS)
-EVR_UNIT_SUBJECT = t/unit/cm_subject.c t/unit/cm_subject.h $(EVR_UNIT_CM)
-t_unit_cm_event_order_t_SOURCES = t/unit/cm_event_order.c $(EVR_UNIT_SUBJECT)
+t_unit_cm_event_order_t_SOURCES = t/unit/cm_event_order.c
 t_unit_cm_event_order_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_event_order_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_event_table_t_SOURCES = t/unit/cm_event_table.c $(EVR_UNIT_SUBJECT)
+t_unit_cm_event_table_t_SOURCES = t/unit/cm_event_table.c
 t_unit_cm_event_table_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_event_table_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_id_t_SOURCES = t/unit/cm_id.c $(EVR_UNIT_CM)
+t_unit_cm_id_t_SOURCES = t/unit/cm_id.c
 t_unit_cm_id_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_id_t_LDADD = $(EVR_UNIT_CM_LIBS)
 EVR_JOIN_EX_SOURCES = \
 	t/interop/end.c t/interop/end.h \
 	t/interop/join_ex.c t/interop/join_ex.h
-t_unit_cm_join_ex_t_SOURCES = $(EVR_JOIN_EX_SOURCES) t/unit/cm_join_ex.c $(EVR_UNIT_CM)
+t_unit_cm_join_ex_t_SOURCES = $(EVR_JOIN_EX_SOURCES) t/unit/cm_join_ex.c
 t_unit_cm_join_ex_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_join_ex_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_mcast_t_SOURCES = t/unit/cm_mcast.c $(EVR_UNIT_CM)
+t_unit_cm_mcast_t_SOURCES = t/unit/cm_mcast.c
 t_unit_cm_mcast_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_mcast_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_qp_t_SOURCES = t/unit/cm_qp.c $(EVR_UNIT_CM)
+t_unit_cm_qp_t_SOURCES = t/unit/cm_qp.c
 t_unit_cm_qp_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_qp_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_service_t_SOURCES = t/unit/cm_service.c $(EVR_UNIT_CM)
+t_unit_cm_service_t_SOURCES = t/unit/cm_service.c
 t_unit_cm_service_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_service_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_sync_t_SOURCES = t/unit/cm_sync.c $(EVR_UNIT_CM)
+t_unit_cm_sync_t_SOURCES = t/unit/cm_sync.c
 t_unit_cm_sync_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_sync_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_fork_t_SOURCES = t/unit/cm_fork.c $(EVR_UNIT_CM)
+t_unit_cm_fork_t_SOURCES = t/unit/cm_fork.c
 t_unit_cm_fork_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_fork_t_LDADD = $(EVR_UNIT_CM_LIBS)
 t_unit_cm_fault_t_SOURCES = t/unit/cm_fault.c \
 	t/unit/cm_scenario.c t/unit/cm_scenario.h t/unit/cm_scenario_conn.c \
 	t/unit/cm_scenario_dgram.c t/unit/cm_scenario_service.c t/unit/cm_scenario_sync.c \
 	t/unit/cm_step.c t/unit/cm_step.h \
-	$(EVR_UNIT_CM) $(EVR_FAKE_HEAP)
+	 $(EVR_FAKE_HEAP)
 t_unit_cm_fault_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_fault_t_LDFLAGS = $(AM_LDFLAGS) $(EVR_FAKE_HEAP_WRAP)
 t_unit_cm_fault_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_ece_t_SOURCES = t/unit/cm_ece.c $(EVR_UNIT_CM)
+t_unit_cm_ece_t_SOURCES = t/unit/cm_ece.c
 t_unit_cm_ece_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_ece_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_ep_t_SOURCES = t/unit/cm_ep.c $(EVR_UNIT_EP)
+t_unit_cm_ep_t_SOURCES = t/unit/cm_ep.c
 t_unit_cm_ep_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_ep_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_request_t_SOURCES = t/unit/cm_request.c $(EVR_UNIT_EP)
+t_unit_cm_request_t_SOURCES = t/unit/cm_request.c
 t_unit_cm_request_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_request_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_trips_t_SOURCES = t/unit/cm_trips.c $(EVR_UNIT_CM)
+t_unit_cm_trips_t_SOURCES = t/unit/cm_trips.c
 t_unit_cm_trips_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_trips_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_srq_t_SOURCES = t/unit/cm_srq.c $(EVR_UNIT_EP)
+t_unit_cm_srq_t_SOURCES = t/unit/cm_srq.c
 t_unit_cm_srq_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_srq_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_verbs_t_SOURCES = t/unit/cm_verbs.c $(EVR_UNIT_EP)
+t_unit_cm_verbs_t_SOURCES = t/unit/cm_verbs.c
 t_unit_cm_verbs_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_verbs_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_sync_pair_t_SOURCES = t/unit/cm_sync_pair.c $(EVR_UNIT_EP)
+t_unit_cm_sync_pair_t_SOURCES = t/unit/cm_sync_pair.c
 t_unit_cm_sync_pair_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_sync_pair_t_LDADD = $(EVR_UNIT_CM_LIBS)
-t_unit_cm_xrc_t_SOURCES = t/unit/cm_xrc.c $(EVR_UNIT_EP)
+t_unit_cm_xrc_t_SOURCES = t/unit/cm_xrc.c
 t_unit_cm_xrc_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_cm_xrc_t_LDADD = $(EVR_UNIT_CM_LIBS)

@@ -74,6 +74,23 @@ START_TEST(a_call_fails_by_name)
 }
 END_TEST
 
+START_TEST(a_later_call_fails_by_name)
+{
+	int fd;
+
+	fake_fail_later("open", 2, EMFILE);
+	fd = raw_open();
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(raw_open(), -EMFILE);
+	raw_close(fd);
+	fake_fail_later("open", 1, EMFILE);
+	fake_fail_later("open", 0, 0);
+	fd = raw_open();
+	ck_assert_int_ge(fd, 0);
+	raw_close(fd);
+}
+END_TEST
+
 START_TEST(what_is_left_is_named)
 {
 	int fd = raw_open();
@@ -274,6 +291,7 @@ int main(void)
 		from_the_nth_call_on_all_fail,
 		anything_may_change_before_the_nth_call,
 		a_call_fails_by_name,
+		a_later_call_fails_by_name,
 		what_is_left_is_named,
 		held_answers_come_when_they_are_released,
 		what_is_held_for_a_dead_id_is_dropped,

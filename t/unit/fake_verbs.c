@@ -311,6 +311,24 @@ START_TEST(what_completes_just_before_the_arming_wakes_nobody)
 }
 END_TEST
 
+START_TEST(what_is_left_in_a_queue_that_failed_waits_for_nobody)
+{
+	struct ibv_wc wc[2];
+
+	rc_open(7);
+	ck_assert_int_eq(raw_post_recv(&rc.v, rc.b, 2, 0, 0), 0);
+	ck_assert_int_eq(raw_post_send(&rc.v, rc.a, 1, 0, 0), 0);
+	ck_assert(!fake_poll_failed(rc.v.cq));
+	fake_break_cq(rc.v.cq);
+	ck_assert_uint_eq(fake_unpolled(), 2);
+	ck_assert_int_lt(ibv_poll_cq(rc.v.cq, 2, wc), 0);
+	ck_assert_int_lt(ibv_poll_cq(rc.v.cq, 2, wc), 0);
+	ck_assert(fake_poll_failed(rc.v.cq));
+	ck_assert_uint_eq(fake_unpolled(), 0);
+	rc_close();
+}
+END_TEST
+
 START_TEST(a_queue_that_overruns_is_reported)
 {
 	int i;
@@ -405,6 +423,7 @@ int main(void)
 		send_entries_come_back_when_a_later_completion_is_polled,
 		an_armed_queue_wakes_once_and_only_for_what_is_new,
 		what_completes_just_before_the_arming_wakes_nobody,
+		what_is_left_in_a_queue_that_failed_waits_for_nobody,
 		a_queue_that_overruns_is_reported,
 		what_is_in_use_is_busy,
 		states_need_their_attributes,

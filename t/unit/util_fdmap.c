@@ -1,0 +1,71 @@
+#include "unit/unit.h"
+
+#include "util/fdmap.h"
+
+#include <errno.h>
+
+static struct evr_fdmap map;
+static int things[2];
+static void *held;
+
+static void set_up(void)
+{
+	int fd;
+
+	for (fd = evr_fdmap_next(&map, 0, NULL); fd >= 0; fd = evr_fdmap_next(&map, fd, NULL))
+		evr_fdmap_set(&map, fd, NULL);
+	held = NULL;
+}
+
+static void hold(void *value)
+{
+	held = value;
+}
+
+START_TEST(a_number_without_a_place_has_nothing)
+{
+	ck_assert_ptr_null(evr_fdmap_peek(&map, 5000));
+	ck_assert_ptr_null(evr_fdmap_get(&map, 5000, hold));
+	ck_assert_ptr_null(evr_fdmap_set(&map, 5000, things));
+	ck_assert_int_eq(evr_fdmap_make(&map, -1), -EBADF);
+	ck_assert_int_eq(evr_fdmap_make(&map, EVR_FDMAP_MAX), -EMFILE);
+	ck_assert_ptr_null(held);
+}
+END_TEST
+
+START_TEST(what_was_there_is_returned)
+{
+	ck_assert_int_eq(evr_fdmap_make(&map, 7), 0);
+	ck_assert_ptr_null(evr_fdmap_set(&map, 7, things));
+	ck_assert_ptr_eq(evr_fdmap_get(&map, 7, hold), things);
+	ck_assert_ptr_eq(held, things);
+	ck_assert_ptr_eq(evr_fdmap_set(&map, 7, things + 1), things);
+	ck_assert_ptr_eq(evr_fdmap_peek(&map, 7), things + 1);
+}
+END_TEST
+
+START_TEST(the_next_number_is_found_beyond_holes)
+{
+	const int last = EVR_FDMAP_MAX - 1;
+
+	ck_assert_int_eq(evr_fdmap_make(&map, 7), 0);
+	ck_assert_int_eq(evr_fdmap_make(&map, last), 0);
+	evr_fdmap_set(&map, 7, things);
+	evr_fdmap_set(&map, last, things + 1);
+	ck_assert_int_eq(evr_fdmap_next(&map, 0, NULL), 7);
+	ck_assert_int_eq(evr_fdmap_next(&map, 8, NULL), last);
+	ck_assert_int_eq(evr_fdmap_next(&map, 0, things + 1), last);
+	ck_assert_int_eq(evr_fdmap_next(&map, last + 1, NULL), -1);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		a_number_without_a_place_has_nothing,
+		what_was_there_is_returned,
+		the_next_number_is_found_beyond_holes,
+	};
+
+	return unit_main("util_fdmap", tests, sizeof(tests) / sizeof(tests[0]), set_up, NULL);
+}
