@@ -244,7 +244,24 @@ static int move_events(struct evr_rs *child)
 	return 0;
 }
 
-/* One whose device leaves just now cannot be moved, and the event that says so is there. */
+/* Why there is none: told once. */
+static int why_none(struct evr_rs *rs)
+{
+	int error = rs->deaf;
+
+	rs->deaf = 0;
+	if (rs->state == EVR_RS_LISTENING)
+		return error;
+	if (rs->state != EVR_RS_FAILED || rs->told)
+		return -EINVAL;
+	rs->told = true;
+	return rs->error;
+}
+
+/*
+ * One whose device leaves just now cannot be moved, and the event that says so is there. If that
+ * was the listener's as well, it has ended with all that waited.
+ */
 static int move(struct evr_rs *listener, struct evr_rs *child)
 {
 	int ret = evr_rs_keepalive_update(child);
@@ -253,6 +270,8 @@ static int move(struct evr_rs *listener, struct evr_rs *child)
 		ret = move_events(child);
 	if (ret)
 		evr_rs_read_events(listener);
+	if (listener->state != EVR_RS_LISTENING)
+		return why_none(listener);
 	return child->id ? ret : 0;
 }
 
@@ -282,18 +301,15 @@ static int detach(struct evr_rs *listener, struct evr_rs *child)
 	return 0;
 }
 
-/* Why there is none: told once. */
-static int why_none(struct evr_rs *rs)
+/* Held meanwhile: it may lose its place, and the listener's reference. */
+static int detach_held(struct evr_rs *listener, struct evr_rs *child)
 {
-	int error = rs->deaf;
+	int ret;
 
-	rs->deaf = 0;
-	if (rs->state == EVR_RS_LISTENING)
-		return error;
-	if (rs->state != EVR_RS_FAILED || rs->told)
-		return -EINVAL;
-	rs->told = true;
-	return rs->error;
+	atomic_fetch_add(&child->refs, 1);
+	ret = detach(listener, child);
+	evr_rs_put(child);
+	return ret;
 }
 
 /* What was wrong before is told unless there is one all the same. */
@@ -331,7 +347,7 @@ static int accept_one(struct evr_rs *rs, struct evr_rs **accepted)
 	if (ret)
 		return ret;
 	child = TAILQ_FIRST(&rs->listener.accepted);
-	ret = detach(rs, child);
+	ret = detach_held(rs, child);
 	if (ret)
 		return ret;
 	accept_more(rs);

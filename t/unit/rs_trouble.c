@@ -247,14 +247,36 @@ START_TEST(a_listener_loses_its_device)
 }
 END_TEST
 
-static int listen_anywhere(void)
+/* Blocking: only calls read its events. */
+static int listen_at(const char *ip)
 {
 	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
 
-	ck_assert_ok(rbind(fd, cm_addr("0.0.0.0", CM_PORT), sizeof(struct sockaddr_in)));
+	ck_assert_ok(rbind(fd, cm_addr(ip, CM_PORT), sizeof(struct sockaddr_in)));
 	ck_assert_ok(rlisten(fd, 1));
 	return fd;
 }
+
+static int listen_anywhere(void)
+{
+	return listen_at("0.0.0.0");
+}
+
+/* What raccept() is about to return cannot be moved, and to find out why ends the listener. */
+START_TEST(one_that_is_accepted_as_the_listeners_device_goes_goes_with_it)
+{
+	int listener = listen_at(FAKE_ROCE_IP), client = rs_client();
+
+	while (!rs_events(listener, POLLIN))
+		rs_events(client, POLLOUT);
+	fake_device_remove(FAKE_ROCE);
+	ck_assert_fails(raccept(listener, NULL, NULL), ENODEV);
+	ck_assert_fails(raccept(listener, NULL, NULL), EINVAL);
+	ck_assert_int_ne(rs_await(client, POLLIN) & POLLERR, 0);
+	ck_assert_ok(rclose(client));
+	ck_assert_ok(rclose(listener));
+}
+END_TEST
 
 /* There the kernel takes the queue pairs as well, so that what was posted comes back first. */
 START_TEST(a_device_of_iwarp_that_goes_is_the_reason)
@@ -505,6 +527,7 @@ int main(void)
 		a_listener_loses_its_device,
 		a_device_of_iwarp_that_goes_is_the_reason,
 		a_device_of_iwarp_that_goes_is_the_reason_before_raccept_too,
+		one_that_is_accepted_as_the_listeners_device_goes_goes_with_it,
 		one_that_waits_for_raccept_keeps_no_device_and_what_it_received,
 		the_peers_address_is_known_when_its_device_is_not,
 		closing_an_unanswered_request_waits_for_nobody,
