@@ -3,6 +3,7 @@
 #include "conform/stream.h"
 
 #include <errno.h>
+#include <rdma/rdma_cma.h>
 
 /* What reading owes the peer does not go any more, and nothing else is there to tell of that. */
 START_TEST(what_fails_while_it_is_read_is_told)
@@ -21,6 +22,40 @@ START_TEST(what_fails_while_it_is_read_is_told)
 }
 END_TEST
 
+static bool client_has_ended(struct fixture *f)
+{
+	return bevs.client.eof + bevs.client.errors > 0;
+}
+
+/* As where the kernel takes the queue pair when the peer is gone, and tells of that later. */
+static void flush_client(void)
+{
+	struct evrdma_conn *conn = evrdma_bufferevent_get_conn(bevs.client.bev);
+	struct ibv_qp *qp = evrdma_conn_get_cm_id(conn)->qp;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	ck_assert_int_eq(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+}
+
+/* What was on its way is back before the CM says why: that is not the peer's last word. */
+START_TEST(a_peer_that_breaks_off_a_send_has_not_closed)
+{
+	bevs_start();
+	fixture_run_a_little(bevs.f);
+	fake_work_by_hand(true);
+	side_write(&bevs.client, 1000);
+	fixture_run_a_little(bevs.f);
+	flush_client();
+	fixture_run_a_little(bevs.f);
+	evrdma_conn_close(evrdma_bufferevent_get_conn(bevs.server.bev));
+	fake_work_by_hand(false);
+	bevs_run_until(client_has_ended);
+	ck_assert_uint_eq(bevs.client.eof, 0);
+	ck_assert_uint_eq(bevs.client.read_errors, 1);
+	ck_assert_int_eq(bevs.client.err, ECONNRESET);
+}
+END_TEST
+
 TCase *stream_case(void)
 {
 	TCase *tcase = tcase_create("stream");
@@ -28,5 +63,6 @@ TCase *stream_case(void)
 	tcase_add_checked_fixture(tcase, testbed.start, testbed.stop);
 	bevs_add_fixture(tcase);
 	tcase_add_test(tcase, what_fails_while_it_is_read_is_told);
+	tcase_add_test(tcase, a_peer_that_breaks_off_a_send_has_not_closed);
 	return tcase;
 }

@@ -124,12 +124,15 @@ static void on_connected(struct evr_pipe *pipe)
 	evrdma_conn_enable(pipe->conn);
 }
 
-/* A peer that leaves without the stream's last word has not closed it. */
+/*
+ * A peer that leaves without the stream's last word has not closed it. That the stream has failed,
+ * as by work that came back undone, is no such word.
+ */
 static void on_disconnected(struct evr_pipe *pipe)
 {
-	struct evr_stream_status status = evr_stream_status(&pipe->stream);
+	const struct evr_stream *stream = &pipe->stream;
 
-	if (status.finished || pipe->stream.peer_shutdown)
+	if (stream->peer_shutdown || stream->said_disconnect)
 		set_down(pipe, NULL);
 	else
 		set_down_for(pipe, ECONNRESET);
