@@ -66,6 +66,35 @@ START_TEST(a_peer_that_takes_nothing_is_given_up_in_time)
 }
 END_TEST
 
+static bool client_has_sent_all(struct fixture *f)
+{
+	return !side_output(&bevs.client) || bevs.client.errors;
+}
+
+/* Of a ring in which something was read by reference, up to the middle of a half. */
+START_TEST(a_peer_that_writes_first_is_not_held_up_by_what_was_read_before_the_free)
+{
+	size_t left;
+
+	bevs.server.on_read = side_check;
+	bevs_start();
+	side_write(&bevs.client, 10000);
+	side_await(&bevs.server, 10000);
+	bufferevent_disable(bevs.client.bev, EV_READ);
+	side_write(&bevs.server, MILLION);
+	fixture_run_a_little(bevs.f);
+	left = side_output(&bevs.server);
+	side_free(&bevs.server);
+	side_write(&bevs.client, MILLION);
+	bevs_run_until(client_has_sent_all);
+	ck_assert_uint_eq(bevs.client.errors, 0);
+	bufferevent_enable(bevs.client.bev, EV_READ);
+	bevs.client.on_read = side_check;
+	side_await(&bevs.client, MILLION - left);
+	bevs_run_until(client_has_eof);
+}
+END_TEST
+
 START_TEST(half_of_it_is_closed_by_shutdown_and_the_other_goes_on)
 {
 	bevs.client.on_read = side_check;
@@ -462,6 +491,8 @@ void bufferevent_add_ends(TCase *tcase)
 	tcase_add_test(tcase, what_was_written_before_the_free_arrives_and_then_the_end);
 	tcase_add_test(tcase, what_was_written_into_a_full_window_arrives_after_the_free);
 	tcase_add_test(tcase, a_peer_that_takes_nothing_is_given_up_in_time);
+	tcase_add_test(tcase,
+		a_peer_that_writes_first_is_not_held_up_by_what_was_read_before_the_free);
 	tcase_add_test(tcase, half_of_it_is_closed_by_shutdown_and_the_other_goes_on);
 	tcase_add_loop_test(tcase, nobody_there_is_an_error_with_its_cause, 0, 2);
 	tcase_add_test(tcase, a_connection_that_breaks_is_an_error_for_who_reads);

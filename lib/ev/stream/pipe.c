@@ -181,6 +181,7 @@ static void on_recv(struct evrdma_conn *conn, const struct evrdma_recv *recv, vo
 	if (recv->err || pipe->down)
 		return;
 	take(pipe, recv);
+	evr_pipe_leave_half(pipe);
 	evr_pipe_pump(pipe);
 	if (!evr_pipe_judge(pipe))
 		pipe->ops->changed(pipe);

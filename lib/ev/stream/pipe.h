@@ -69,7 +69,8 @@ struct evr_pipe {
 	struct evrdma_pool *pool;
 	struct evrdma_buf *halves[2];
 	struct evrdma_buf *spare; /* for the half that is being read, when some of it is lent */
-	uint32_t lent;		  /* of that half */
+	uint32_t lent;		  /* of that half, */
+	unsigned lent_half;	  /* which is this one */
 	struct evrdma_buf *own;	  /* the send ring, and behind it that of control messages */
 	struct evrdma_buf *target;
 };
@@ -108,6 +109,10 @@ uint32_t evr_pipe_readable(const struct evr_pipe *pipe);
 unsigned char evr_pipe_read_byte(struct evr_pipe *pipe);
 /* Adds what there is, at most len bytes, to the buffer. How many. */
 size_t evr_pipe_feed(struct evr_pipe *pipe, struct evbuffer *to, size_t len);
+/* Reads all that there is, for nobody. */
+void evr_pipe_throw_away(struct evr_pipe *pipe);
+/* Of what the stream throws away itself: what was lent of a half is not waited for behind it. */
+void evr_pipe_leave_half(struct evr_pipe *pipe);
 /* Sends what is due after reading. */
 void evr_pipe_pump(struct evr_pipe *pipe);
 /* As evr_stream_shutdown(). */

@@ -92,6 +92,7 @@ static bool lend(struct evr_pipe *pipe, unsigned half, const uint8_t *data, uint
 	}
 	evr_stream_lend(&pipe->stream, len);
 	pipe->lent += len;
+	pipe->lent_half = half;
 	return true;
 }
 
@@ -101,6 +102,28 @@ static bool copy(struct evr_pipe *pipe, const uint8_t *data, uint32_t len, struc
 		return false;
 	evr_stream_consume(&pipe->stream, len);
 	return true;
+}
+
+void evr_pipe_throw_away(struct evr_pipe *pipe)
+{
+	unsigned half;
+	uint32_t offset, n;
+
+	while ((n = next_of(pipe, &half, &offset))) {
+		evr_stream_consume(&pipe->stream, n);
+		has_read(pipe, half, offset + n);
+	}
+}
+
+/* Asked after each message, none of which goes beyond its half: so no half is passed unseen. */
+void evr_pipe_leave_half(struct evr_pipe *pipe)
+{
+	unsigned half;
+	uint32_t offset;
+
+	next_of(pipe, &half, &offset);
+	if (pipe->lent && half != pipe->lent_half)
+		replace(pipe, pipe->lent_half);
 }
 
 size_t evr_pipe_feed(struct evr_pipe *pipe, struct evbuffer *to, size_t len)

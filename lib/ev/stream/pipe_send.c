@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 
 /* --- work ----------------------------------------------------------------------------------- */
 
@@ -104,6 +105,8 @@ void evr_pipe_pump(struct evr_pipe *pipe)
 
 void evr_pipe_shutdown(struct evr_pipe *pipe, int how)
 {
+	if (how != SHUT_WR)
+		evr_pipe_throw_away(pipe);
 	evr_stream_shutdown(&pipe->stream, how);
 	evr_pipe_pump(pipe);
 }
