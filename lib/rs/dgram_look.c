@@ -11,6 +11,7 @@ enum {
 	EVENTS = 8,
 };
 
+/* That one has failed is news: what waited for a place in it goes by UDP. */
 static bool poll_queues(struct evr_rs *rs)
 {
 	struct evr_rs_ud *ud;
@@ -20,8 +21,10 @@ static bool poll_queues(struct evr_rs *rs)
 		any |= evr_rs_ud_poll_recv(ud);
 		if (!ud->free)
 			any |= evr_rs_ud_poll_send(ud);
-		if (ud->broken)
-			evr_rs_ud_stop(ud);
+		if (!ud->broken)
+			continue;
+		evr_rs_ud_stop(ud);
+		any = true;
 	}
 	return any;
 }

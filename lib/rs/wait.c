@@ -121,10 +121,11 @@ void evr_rs_wake(struct evr_rs *rs)
 	}
 }
 
-/* What completed before the queue was armed raises no event. */
+/* What completed before the queue was armed raises no event, nor does a queue that fails. */
 bool evr_rs_arm(struct evr_rs *rs)
 {
 	struct evr_rs_transport *transport = &rs->transport;
+	int error = rs->stream.error;
 
 	if (rs->state == EVR_RS_OPEN) {
 		evr_rs_dgram_arm(rs);
@@ -135,7 +136,7 @@ bool evr_rs_arm(struct evr_rs *rs)
 	if (!transport->armed && ibv_req_notify_cq(transport->cq, 0))
 		evr_stream_fail(&rs->stream, -EIO);
 	transport->armed = true;
-	return evr_rs_take_arrivals(rs);
+	return evr_rs_take_arrivals(rs) || rs->stream.error != error;
 }
 
 int evr_rs_arrivals_fd(const struct evr_rs *rs)

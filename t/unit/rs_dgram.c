@@ -370,6 +370,32 @@ START_TEST(without_a_device_it_goes_by_udp_until_there_is_one)
 }
 END_TEST
 
+static void fail_poll(void *arg)
+{
+	fake_fail_next("ibv_poll_cq", EIO);
+}
+
+/* The next call that may fail is to arm its queue. */
+START_TEST(who_waits_for_a_place_in_a_queue_that_fails_sends_by_udp)
+{
+	struct dgram_two two = dgram_make_two(0);
+	const struct sockaddr *to = (struct sockaddr *)&two.b_addr;
+	int small = 4 * 2048 / 2, num = 0;
+
+	ck_assert_ok(rsetsockopt(two.a, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)));
+	dgram_meet(&two);
+	fake_work_by_hand(true);
+	while (rsendto(two.a, "lost", 4, MSG_DONTWAIT, to, sizeof(two.b_addr)) == 4)
+		ck_assert_int_lt(num++, 4);
+	ck_assert_int_eq(errno, EAGAIN);
+	fake_at_nth(FAKE_VERBS, 1, fail_poll, NULL);
+	ck_assert_int_eq(rsendto(two.a, "by udp", 6, 0, to, sizeof(two.b_addr)), 6);
+	fake_work_by_hand(false);
+	dgram_expect_text(two.b, "by udp", NULL);
+	dgram_close_two(&two);
+}
+END_TEST
+
 /* One way, without waiting for what may be lost. */
 static void try_to_pass(int from, int to, const struct sockaddr_in *addr)
 {
@@ -425,6 +451,7 @@ int main(void)
 		queue_pairs_that_are_not_for_messages_are_not_believed,
 		more_than_there_is_room_for_is_lost_and_the_rest_is_whole,
 		without_a_device_it_goes_by_udp_until_there_is_one,
+		who_waits_for_a_place_in_a_queue_that_fails_sends_by_udp,
 		whatever_fails_nothing_is_left,
 	};
 

@@ -138,6 +138,51 @@ START_TEST(raccept_says_when_events_cannot_be_read_and_then_goes_on)
 }
 END_TEST
 
+/* --- queues that fail ------------------------------------------------------------------------ */
+
+static void fail_arming(void)
+{
+	fake_fail_next("ibv_req_notify_cq", EIO);
+}
+
+static void fail_poll(void *arg)
+{
+	fake_fail_next("ibv_poll_cq", EIO);
+}
+
+/* The next such call is to arm. */
+static void fail_poll_after_arming(void)
+{
+	fake_at_nth(FAKE_VERBS, 1, fail_poll, NULL);
+}
+
+/* Blocking, so that nobody else looks; the queue is not armed any more when it is slept on. */
+static void wait_on_a_queue_that_fails(void (*prepare)(void))
+{
+	struct rs_pair pair = rs_connect();
+	char byte;
+
+	ck_assert_ok(rfcntl(pair.client, F_SETFL, O_RDWR));
+	ck_assert_ok(rfcntl(pair.server, F_SETFL, O_RDWR));
+	ck_assert_int_eq(rsend(pair.server, "a", 1, 0), 1);
+	ck_assert_int_eq(rrecv(pair.client, &byte, 1, 0), 1);
+	prepare();
+	ck_assert_fails(rrecv(pair.client, &byte, 1, 0), EIO);
+	rs_close(&pair);
+}
+
+START_TEST(who_waits_for_a_queue_that_cannot_be_armed_is_told)
+{
+	wait_on_a_queue_that_fails(fail_arming);
+}
+END_TEST
+
+START_TEST(who_waits_for_a_queue_that_fails_as_it_is_armed_is_told)
+{
+	wait_on_a_queue_that_fails(fail_poll_after_arming);
+}
+END_TEST
+
 /* --- ports that are taken -------------------------------------------------------------------- */
 
 static void take_each_port(void)
@@ -519,6 +564,8 @@ int main(void)
 		a_blocking_connect_whose_events_cannot_be_read_fails,
 		a_connection_whose_events_cannot_be_read_ends,
 		raccept_says_when_events_cannot_be_read_and_then_goes_on,
+		who_waits_for_a_queue_that_cannot_be_armed_is_told,
+		who_waits_for_a_queue_that_fails_as_it_is_armed_is_told,
 		a_port_that_is_taken_is_followed_by_another,
 		an_address_without_a_port_is_kept_with_each_of_them,
 		a_port_that_was_given_is_the_only_one,
