@@ -18,11 +18,6 @@ enum {
 	LEAST_MTU = 128, /* shifted by what verbs have for it */
 };
 
-static int verbs_result(int ret)
-{
-	return ret < 0 ? -errno : -ret;
-}
-
 static int verbs_error(void)
 {
 	return errno ? -errno : -EIO;
@@ -104,10 +99,10 @@ static int fit(struct evr_rs_ud *ud)
 	const struct evr_rs_options *options = &ud->rs->options;
 	struct ibv_device_attr device;
 	struct ibv_port_attr port;
-	int ret = verbs_result(ibv_query_device(ud->id->verbs, &device));
+	int ret = evr_rs_verbs_result(ibv_query_device(ud->id->verbs, &device));
 
 	if (!ret)
-		ret = verbs_result(ibv_query_port(ud->id->verbs, ud->id->port_num, &port));
+		ret = evr_rs_verbs_result(ibv_query_port(ud->id->verbs, ud->id->port_num, &port));
 	if (ret)
 		return ret;
 	ud->rq_size = evr_smaller(options->rq_size, options->rx_size / EVR_DGRAM_MAX);
@@ -184,7 +179,7 @@ int evr_rs_ud_post(struct evr_rs_ud *ud, struct evr_rs_packet *packet)
 	struct ibv_recv_wr wr = { .wr_id = index, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	packet->ud = ud;
-	return verbs_result(ibv_post_recv(ud->id->qp, &wr, &bad));
+	return evr_rs_verbs_result(ibv_post_recv(ud->id->qp, &wr, &bad));
 }
 
 static int post_all(struct evr_rs_ud *ud)
@@ -368,7 +363,7 @@ int evr_rs_ud_send(struct evr_rs_ud *ud, size_t len, struct evr_rs_ah *ah, uint3
 		.send_flags = len <= ud->inline_max ? IBV_SEND_INLINE : 0,
 		.wr.ud = { .ah = ah->ah, .remote_qpn = qpn, .remote_qkey = RDMA_UDP_QKEY },
 	}, *bad;
-	int ret = verbs_result(ibv_post_send(ud->id->qp, &wr, &bad));
+	int ret = evr_rs_verbs_result(ibv_post_send(ud->id->qp, &wr, &bad));
 
 	if (ret) {
 		ud->broken = true;

@@ -104,5 +104,5 @@ int evr_rs_transport_post(struct evr_rs_transport *transport, const struct evr_s
 	ret = ibv_post_send(transport->id->qp, request.wrs, &bad);
 	if (ret)
 		transport->broken = true;
-	return ret < 0 ? -errno : -ret;
+	return evr_rs_verbs_result(ret);
 }

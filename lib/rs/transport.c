@@ -14,10 +14,12 @@ enum {
 	RNR_TIMER = 12,
 };
 
-/* Verbs return a positive errno, or -1 with errno from old providers. */
-static int verbs_result(int ret)
+/* A positive errno, on some devices its negative, or -1 with errno from old providers. */
+int evr_rs_verbs_result(int ret)
 {
-	return ret < 0 ? -errno : -ret;
+	if (ret == -1)
+		return errno ? -errno : -EIO;
+	return ret < 0 ? ret : -ret;
 }
 
 static int verbs_error(void)
@@ -106,7 +108,7 @@ static int register_rings(struct evr_rs_transport *transport, struct evr_stream_
 static int fit_queues(struct rdma_cm_id *id, struct evr_stream_config *config)
 {
 	struct ibv_device_attr attr;
-	int ret = verbs_result(ibv_query_device(id->verbs, &attr));
+	int ret = evr_rs_verbs_result(ibv_query_device(id->verbs, &attr));
 	uint32_t most = ret ? 0 : (uint32_t)attr.max_qp_wr;
 
 	if (ret)
@@ -219,7 +221,7 @@ int evr_rs_receives_post(struct evr_rs_receives *receives, struct evr_rs_transpo
 	int ret = 0;
 
 	if (receives->num && transport->id)
-		ret = verbs_result(ibv_post_recv(transport->id->qp, receives->wrs, &bad));
+		ret = evr_rs_verbs_result(ibv_post_recv(transport->id->qp, receives->wrs, &bad));
 	receives->num = 0;
 	return ret;
 }

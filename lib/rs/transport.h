@@ -65,6 +65,9 @@ int evr_rs_receives_post(struct evr_rs_receives *receives, struct evr_rs_transpo
 int evr_rs_transport_post(struct evr_rs_transport *transport, const struct evr_stream_work *work,
 	const void *own, uint32_t lkey);
 
+/* What a verb returned that says an errno: 0 or -errno. */
+int evr_rs_verbs_result(int ret);
+
 /* What an arrival on iWARP says. */
 const uint8_t *evr_rs_transport_message(const struct evr_rs_transport *transport, uint64_t wr_id);
 

@@ -183,6 +183,23 @@ START_TEST(who_waits_for_a_queue_that_fails_as_it_is_armed_is_told)
 }
 END_TEST
 
+/* Some devices give an errno's negative, and leave errno as it was. */
+START_TEST(what_a_device_of_iwarp_does_not_take_is_told)
+{
+	struct rs_pair pair;
+
+	fake_device_add(FAKE_IWARP);
+	pair = rs_connect_at(FAKE_IWARP_IP);
+	rs_pass(pair.client, pair.server, 1000);
+	ck_assert_ok(rfcntl(pair.client, F_SETFL, O_RDWR));
+	ck_assert_ok(rfcntl(pair.server, F_SETFL, O_RDWR));
+	fake_fail_next("ibv_post_send", EOVERFLOW);
+	errno = 0;
+	ck_assert_fails(rsend(pair.client, "a", 1, 0), EOVERFLOW);
+	rs_close(&pair);
+}
+END_TEST
+
 /* --- ports that are taken -------------------------------------------------------------------- */
 
 static void take_each_port(void)
@@ -566,6 +583,7 @@ int main(void)
 		raccept_says_when_events_cannot_be_read_and_then_goes_on,
 		who_waits_for_a_queue_that_cannot_be_armed_is_told,
 		who_waits_for_a_queue_that_fails_as_it_is_armed_is_told,
+		what_a_device_of_iwarp_does_not_take_is_told,
 		a_port_that_is_taken_is_followed_by_another,
 		an_address_without_a_port_is_kept_with_each_of_them,
 		a_port_that_was_given_is_the_only_one,
