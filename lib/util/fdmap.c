@@ -93,10 +93,23 @@ int evr_fdmap_next(struct evr_fdmap *map, int fd, const void *value)
 	return -1;
 }
 
+static void unlock_block(evr_fdmap_entry *block)
+{
+	int i;
+
+	for (i = 0; i < EVR_FDMAP_BLOCK; i++)
+		atomic_fetch_and(&block[i], ~BUSY);
+}
+
+/* Those that have nothing, too: somebody may have been about to put the first there. */
 void evr_fdmap_unlock_all(struct evr_fdmap *map)
 {
-	int fd;
+	evr_fdmap_entry *block;
+	int i;
 
-	for (fd = evr_fdmap_next(map, 0, NULL); fd >= 0; fd = evr_fdmap_next(map, fd + 1, NULL))
-		atomic_store(find(map, fd), (uintptr_t)evr_fdmap_peek(map, fd));
+	for (i = 0; i < EVR_FDMAP_BLOCKS; i++) {
+		block = atomic_load(&map->blocks[i]);
+		if (block)
+			unlock_block(block);
+	}
 }

@@ -59,12 +59,32 @@ START_TEST(the_next_number_is_found_beyond_holes)
 }
 END_TEST
 
+/* As by a thread that is not there in the child: one that takes hold, one that puts the first. */
+static void stop_in_the_middle(int fd)
+{
+	atomic_fetch_or(&map.blocks[fd / EVR_FDMAP_BLOCK][fd % EVR_FDMAP_BLOCK], 1);
+}
+
+START_TEST(a_child_waits_for_nobody_at_a_number_that_has_nothing_either)
+{
+	ck_assert_int_eq(evr_fdmap_make(&map, 8), 0);
+	evr_fdmap_set(&map, 7, things);
+	stop_in_the_middle(7);
+	stop_in_the_middle(8);
+	evr_fdmap_unlock_all(&map);
+	ck_assert_ptr_eq(evr_fdmap_get(&map, 7, hold), things);
+	ck_assert_ptr_null(evr_fdmap_get(&map, 8, hold));
+	ck_assert_ptr_null(evr_fdmap_set(&map, 8, things + 1));
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
 		a_number_without_a_place_has_nothing,
 		what_was_there_is_returned,
 		the_next_number_is_found_beyond_holes,
+		a_child_waits_for_nobody_at_a_number_that_has_nothing_either,
 	};
 
 	return unit_main("util_fdmap", tests, sizeof(tests) / sizeof(tests[0]), set_up, NULL);
