@@ -263,6 +263,30 @@ START_TEST(a_peer_that_is_silent_for_good_ends_the_sends)
 }
 END_TEST
 
+static void close_in_time(int fd, uint64_t most_s)
+{
+	uint64_t begun = clock_real_us(), took;
+
+	ck_assert_int_eq(rclose(fd), 0);
+	took = clock_real_us() - begun;
+	ck_assert_msg(took <= most_s * US_PER_S, "%llu ms", (unsigned long long)took / 1000);
+}
+
+/* What nobody answers is given up, by the kernel as well. */
+START_TEST(a_peer_that_is_silent_holds_up_no_close)
+{
+	pid_t peer = start_peer(echo);
+	int fd = connect_to_peer();
+
+	pass_chunk(fd, 0);
+	lose(1000);
+	if (_i)
+		ck_assert_int_eq(rfcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK), 0);
+	close_in_time(fd, _i ? 1 : CLOSE_S + 1);
+	end_peer(peer);
+}
+END_TEST
+
 /* --- peers ----------------------------------------------------------------------------------- */
 
 START_TEST(a_peer_that_is_killed_ends_the_reads_and_the_sends)
@@ -453,6 +477,7 @@ static void add_all(Suite *suite)
 	tcase_add_test(tcase, a_device_that_goes_ends_the_stream_and_comes_back);
 	tcase = add_case(suite, "silence");
 	tcase_add_test(tcase, a_peer_that_is_silent_for_good_ends_the_sends);
+	tcase_add_loop_test(tcase, a_peer_that_is_silent_holds_up_no_close, 0, 2);
 	if (strcmp(getenv("EVR_KIND"), "siw") != 0)
 		return;
 	tcase = add_case(suite, "ports");
