@@ -18,13 +18,20 @@ static void fail(struct evr_rs *rs, int error)
 	evr_stream_fail(&rs->stream, rs->why ? rs->why : error);
 }
 
+/* Some devices refuse what is posted when the peer is gone: what comes back then says so. */
+static void fail_to_post(struct evr_rs *rs, int error)
+{
+	evr_rs_poll_cq(rs);
+	fail(rs, error);
+}
+
 void evr_rs_post(
 	struct evr_rs *rs, const struct evr_stream_work *work, const void *own, uint32_t lkey)
 {
 	int ret = evr_rs_transport_post(&rs->transport, work, own, lkey);
 
 	if (ret)
-		fail(rs, ret);
+		fail_to_post(rs, ret);
 }
 
 void evr_rs_pump(struct evr_rs *rs)
@@ -118,7 +125,7 @@ static void take_all(struct evr_rs *rs, const struct ibv_wc *wcs, int num)
 		take(rs, &wcs[i], &again);
 	ret = evr_rs_receives_post(&again, &rs->transport);
 	if (ret)
-		fail(rs, ret);
+		fail_to_post(rs, ret);
 	take_failed(rs, wcs, num);
 	evr_rs_pump(rs);
 }

@@ -6,11 +6,13 @@
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "proto/conndata.h"
+#include "rs/rs.h"
 #include "unit/cm_unit.h"
 
 enum { FORKS = 40, CHILD_S = 60, LINGER_S = 60 };
@@ -196,6 +198,33 @@ START_TEST(what_a_device_of_iwarp_does_not_take_is_told)
 	fake_fail_next("ibv_post_send", EOVERFLOW);
 	errno = 0;
 	ck_assert_fails(rsend(pair.client, "a", 1, 0), EOVERFLOW);
+	rs_close(&pair);
+}
+END_TEST
+
+/* As the kernel does it when the peer's side is gone, and tells of that later. */
+static void take_queue_pair(int fd)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct evr_rs *rs = evr_rs_get(fd);
+
+	ck_assert_int_eq(ibv_modify_qp(rs->transport.id->qp, &attr, IBV_QP_STATE), 0);
+	evr_rs_put(rs);
+}
+
+/* Some devices refuse what is posted there, and say EINVAL to that. */
+START_TEST(a_queue_pair_that_was_taken_is_a_connection_that_was_reset)
+{
+	struct rs_pair pair;
+
+	ck_assert_ok(setenv("EVR_FAKE_PROFILE", "cxgb4", 1));
+	fake_device_add(FAKE_IWARP);
+	ck_assert_ok(unsetenv("EVR_FAKE_PROFILE"));
+	pair = rs_connect_at(FAKE_IWARP_IP);
+	rs_pass(pair.client, pair.server, 1000);
+	ck_assert_ok(rfcntl(pair.client, F_SETFL, O_RDWR));
+	take_queue_pair(pair.client);
+	ck_assert_fails(rsend(pair.client, "a", 1, 0), ECONNRESET);
 	rs_close(&pair);
 }
 END_TEST
@@ -584,6 +613,7 @@ int main(void)
 		who_waits_for_a_queue_that_cannot_be_armed_is_told,
 		who_waits_for_a_queue_that_fails_as_it_is_armed_is_told,
 		what_a_device_of_iwarp_does_not_take_is_told,
+		a_queue_pair_that_was_taken_is_a_connection_that_was_reset,
 		a_port_that_is_taken_is_followed_by_another,
 		an_address_without_a_port_is_kept_with_each_of_them,
 		a_port_that_was_given_is_the_only_one,
