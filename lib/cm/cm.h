@@ -142,6 +142,8 @@ void evr_cm_channel_hold(bool hold);
 void evr_cm_device_hold(bool hold);
 void evr_cm_devlist_hold(bool hold);
 void evr_cm_map_hold(bool hold);
+/* In a child, while it holds them: the devices that its parent has open are not for it. */
+void evr_cm_device_begin_child(void);
 
 /* channel: -ENODEV without a device. */
 int evr_cm_init(void);

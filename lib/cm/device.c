@@ -40,6 +40,18 @@ void evr_cm_device_hold(bool hold)
 	}
 }
 
+/*
+ * What is written to a descriptor that somebody of other credentials opened is refused, which on
+ * soft devices is each send, and doorbells are not mapped in a child. What its parent has there
+ * must not be given back either: the kernel would take it from both.
+ */
+void evr_cm_device_begin_child(void)
+{
+	TAILQ_INIT(&devices);
+	atomic_store_explicit(&num_idle, 0, memory_order_relaxed);
+	next_look_us = 0;
+}
+
 static void count_idle(int change)
 {
 	atomic_fetch_add_explicit(&num_idle, change, memory_order_relaxed);

@@ -27,9 +27,15 @@ static void after(void)
 	evr_cm_channel_hold(false);
 }
 
+static void begin_child(void)
+{
+	evr_cm_device_begin_child();
+	after();
+}
+
 static void watch(void)
 {
-	error = -pthread_atfork(before, after, after);
+	error = -pthread_atfork(before, after, begin_child);
 }
 
 int evr_cm_watch_forks(void)

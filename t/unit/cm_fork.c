@@ -114,6 +114,30 @@ START_TEST(a_child_works_on_its_own_channel_and_its_parent_does_not_notice)
 }
 END_TEST
 
+/* What the kernel takes from nobody but who opened it: a send, say. */
+static int open_device_anew(void)
+{
+	struct rdma_event_channel *own = rdma_create_event_channel();
+	struct rdma_cm_id *mine;
+	int ret;
+
+	if (!own || rdma_create_id(own, &mine, NULL, RDMA_PS_TCP))
+		return 1;
+	if (rdma_bind_addr(mine, cm_addr(FAKE_ROCE_IP, 0)))
+		return 2;
+	ret = mine->verbs == id->verbs || mine->pd == id->pd ? 3 : 0;
+	rdma_destroy_id(mine);
+	rdma_destroy_event_channel(own);
+	return ret;
+}
+
+START_TEST(a_child_opens_the_device_that_its_parent_has_open_for_itself)
+{
+	ck_assert_ok(rdma_bind_addr(id, cm_addr(FAKE_ROCE_IP, 0)));
+	ck_assert_int_eq(in_child(open_device_anew), 0);
+}
+END_TEST
+
 /* --- beside other threads --- */
 
 static atomic_bool enough;
@@ -192,6 +216,7 @@ int main(void)
 		a_new_channel_takes_the_ids_of_the_old_one_over,
 		a_new_channel_takes_a_synchronous_id_over_which_then_has_its_own_again,
 		a_child_works_on_its_own_channel_and_its_parent_does_not_notice,
+		a_child_opens_the_device_that_its_parent_has_open_for_itself,
 		a_child_waits_for_none_of_its_parents_threads,
 		another_program_inherits_no_channel,
 	};
