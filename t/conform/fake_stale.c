@@ -138,12 +138,66 @@ START_TEST(who_asks_behind_those_that_gave_up_gets_the_only_queue_pair)
 }
 END_TEST
 
+/* --- one that gives up when it was asked for ------------------------------------------------- */
+
+/* The kernel refuses the accept, and has nothing to say of the id from then on. */
+static void give_up_at_the_accept(void)
+{
+	if (fake_calls("ACCEPT"))
+		fake_fail_next("INIT_QP_ATTR", EINVAL);
+}
+
+static void keep_open(
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+}
+
+static struct fixture *refuse_the_accept(struct fixture *f)
+{
+	f->on_event = keep_open;
+	fixture_listen(f);
+	fake_fail_next("ACCEPT", EINVAL);
+	fixture_connect(f);
+	return f;
+}
+
+static bool server_is_down(struct fixture *f)
+{
+	return f->server && f->server->down;
+}
+
+START_TEST(who_gives_up_as_it_is_accepted_is_told_as_that)
+{
+	struct fixture *f = fixture_new();
+
+	fake_each_call(give_up_at_the_accept);
+	refuse_the_accept(f);
+	fixture_run_until(f, server_is_down, PATIENCE_MS);
+	fake_each_call(NULL);
+	ck_assert_int_eq(f->server->error, ECONNRESET);
+	ck_assert_int_eq(f->server->step, EVRDMA_STEP_ACCEPT);
+	fixture_free(f);
+}
+END_TEST
+
+START_TEST(an_accept_that_the_kernel_refuses_is_told_as_that)
+{
+	struct fixture *f = refuse_the_accept(fixture_new());
+
+	fixture_run_until(f, server_is_down, PATIENCE_MS);
+	ck_assert_int_eq(f->server->error, EINVAL);
+	fixture_free(f);
+}
+END_TEST
+
 TCase *stale_case(void)
 {
 	TCase *tc = tcase_create("stale");
 
 	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, who_gives_up_as_it_is_accepted_is_told_as_that);
+	tcase_add_test(tc, an_accept_that_the_kernel_refuses_is_told_as_that);
 	/* An iWARP client that gives up waits for the driver's answer: the fake's gives none. */
 	if (!testbed.is_iwarp) {
 		tcase_add_test(tc, a_request_whose_peer_gave_up_costs_one_question_and_no_verb);

@@ -13,6 +13,8 @@
 #include "util/clock.h"
 #include "util/number.h"
 
+enum { MAX_ACCEPT_DATA = 196 }; /* on InfiniBand and RoCE */
+
 static void go_on(struct evrdma_conn *conn, enum evr_conn_next next)
 {
 	conn->next = next;
@@ -250,6 +252,17 @@ static int connect_to_peer(struct evrdma_conn *conn)
 	return 0;
 }
 
+/*
+ * The peer may give up after it was asked for. The kernel gives the id up with an accept that it
+ * refuses, so where that was for too much data the question would say the same.
+ */
+static int accept_error(struct evrdma_conn *conn, int err)
+{
+	if (err == EINVAL && conn->options.private_data_len <= MAX_ACCEPT_DATA)
+		return find_peer_gone(conn) ? -ECONNRESET : -err;
+	return -err;
+}
+
 static int accept_peer(struct evrdma_conn *conn)
 {
 	struct rdma_conn_param param;
@@ -263,7 +276,7 @@ static int accept_peer(struct evrdma_conn *conn)
 	param.initiator_depth =
 		(uint8_t)evr_smaller(param.initiator_depth, conn->peer_initiator_depth);
 	if (rdma_accept(conn->cmid.cm, &param))
-		return -errno;
+		return accept_error(conn, errno);
 	evr_cmid_asked(&conn->cmid);
 	evr_rnr_set(&conn->qp, conn->options.min_rnr_timer_us);
 	conn->handshaking = true;
