@@ -313,6 +313,7 @@ START_TEST(an_errors_text_says_what_can_be_done)
 		const char *wanted;
 	} errors[] = {
 		{ EVRDMA_STEP_ADDR, ENODEV, "rdma link" },
+		{ EVRDMA_STEP_ADDR, EINVAL, "127.0.0.1" },
 		{ EVRDMA_STEP_ROUTE, ENODEV, "127.0.0.1" },
 		{ EVRDMA_STEP_DEVICE, EIO, "cq_entries" },
 		{ EVRDMA_STEP_ACCEPT, ECONNRESET, "the peer gave up" },
@@ -380,7 +381,7 @@ TCase *option_case(void)
 	tcase_add_test(tc, values_out_of_range_for_a_listener_are_refused);
 	tcase_add_test(tc, values_out_of_range_for_an_endpoint_are_refused);
 	tcase_add_test(tc, an_errors_text_says_what_was_done_and_why_it_failed);
-	tcase_add_loop_test(tc, an_errors_text_says_what_can_be_done, 0, 7);
+	tcase_add_loop_test(tc, an_errors_text_says_what_can_be_done, 0, 8);
 	tcase_add_test(tc, an_errors_text_is_cut_to_fit);
 	tcase_add_test(tc, every_step_has_a_name);
 	return tc;

@@ -230,18 +230,30 @@ START_TEST(a_peer_that_gave_up_unheard_times_out)
 }
 END_TEST
 
-/* rxe has no route to itself by an address that is not its own. */
-START_TEST(who_connects_to_127_0_0_1_is_told_to_take_the_devices_address)
+static void connect_to_127_0_0_1(int err)
 {
 	struct fixture *f = closing_fixture();
 
 	begin();
 	fixture_connect_to(f, "127.0.0.1", 7471);
 	run_until(f, fixture_none_live);
-	assert_told(&client_end, ENODEV);
+	assert_told(&client_end, err);
 	ck_assert_msg(strstr(f->last_error, "use an address of the RDMA device") != NULL, "%s",
 		f->last_error);
 	finish(f);
+}
+
+/* rxe has no route to itself by an address that is not its own. */
+START_TEST(who_connects_to_127_0_0_1_is_told_to_take_the_devices_address)
+{
+	connect_to_127_0_0_1(ENODEV);
+}
+END_TEST
+
+/* The CM binds no iWARP device to it. */
+START_TEST(who_connects_to_127_0_0_1_over_iwarp_is_told_the_same)
+{
+	connect_to_127_0_0_1(EINVAL);
 }
 END_TEST
 
@@ -446,6 +458,7 @@ TCase *timeouts_iwarp_connect_case(void)
 
 	tcase_add_test(tc, tcp_gives_up_a_host_that_never_answers);
 	tcase_add_test(tc, a_peer_that_gave_up_is_told_as_that);
+	tcase_add_test(tc, who_connects_to_127_0_0_1_over_iwarp_is_told_the_same);
 	tcase_add_test(tc, the_driver_gives_up_a_tcp_server_that_never_answers);
 	tcase_add_test(tc, the_deadline_ends_a_connect_to_a_tcp_server_that_never_answers);
 	return tc;

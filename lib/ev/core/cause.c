@@ -88,6 +88,9 @@ static const struct {
 } advice[] = {
 	{ EVRDMA_STEP_ADDR, ENODEV,
 		"no RDMA device is on the interface that leads there, see rdma link" },
+	/* So iWARP says it, and RoCE. */
+	{ EVRDMA_STEP_ADDR, EINVAL,
+		"if it is 127.0.0.1 or ::1, use an address of the RDMA device instead" },
 	{ EVRDMA_STEP_ROUTE, ENODEV,
 		"if it is 127.0.0.1 or ::1, use an address of the RDMA device instead" },
 	{ EVRDMA_STEP_DEVICE, EIO,
