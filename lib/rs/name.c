@@ -60,8 +60,10 @@ int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen)
 
 int evr_rs_check_name(const struct evr_rs *rs, const struct sockaddr *addr, socklen_t len)
 {
-	if (!addr || len < sizeof(addr->sa_family))
+	if (len < sizeof(addr->sa_family))
 		return -EINVAL;
+	if (!addr)
+		return -EFAULT;
 	if (addr->sa_family != rs->domain)
 		return -EAFNOSUPPORT;
 	return len < len_of(addr) ? -EINVAL : 0;

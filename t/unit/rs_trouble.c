@@ -321,6 +321,17 @@ START_TEST(one_that_was_refused_tries_again_from_where_it_is_bound)
 }
 END_TEST
 
+START_TEST(no_address_is_a_fault_as_no_memory_is)
+{
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+
+	ck_assert_fails(rbind(fd, NULL, sizeof(struct sockaddr_in)), EFAULT);
+	ck_assert_fails(rconnect(fd, NULL, sizeof(struct sockaddr_in)), EFAULT);
+	ck_assert_fails(rbind(fd, NULL, 0), EINVAL);
+	ck_assert_ok(rclose(fd));
+}
+END_TEST
+
 /* --- a device that goes ---------------------------------------------------------------------- */
 
 START_TEST(a_listener_loses_its_device)
@@ -619,6 +630,7 @@ int main(void)
 		a_port_that_was_given_is_the_only_one,
 		the_end_of_ports_ends_the_attempt,
 		one_that_was_refused_tries_again_from_where_it_is_bound,
+		no_address_is_a_fault_as_no_memory_is,
 		a_listener_loses_its_device,
 		a_device_of_iwarp_that_goes_is_the_reason,
 		a_device_of_iwarp_that_goes_is_the_reason_before_raccept_too,
