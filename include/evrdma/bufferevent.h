@@ -6,7 +6,8 @@
  * It is an ordinary bufferevent on a socket of its own (bufferevent_socket_new()), with all that
  * libevent has for these: watermarks, timeouts, enable and disable, rate limits, deferred
  * callbacks, filters on top. Free it with bufferevent_free(), in any callback. What was written
- * before is still sent then, while the peer takes it, for linger_timeout_ms.
+ * before is still sent then, while the peer takes it, for linger_timeout_ms; evrdma_base_close()
+ * ends that at once, and evrdma_base_shutdown() waits for it.
  *
  * The socket only tells when there is something to do; the bytes go past it, by reference where
  * there is room. So bufferevent_getfd() is good for nothing but to look at; a program that reads or
@@ -146,7 +147,8 @@ struct evrdma_conn *evrdma_bufferevent_get_conn(struct bufferevent *bev);
 
 /*
  * Why it ended, for more than errno says. On the thread of the base. Returns 0, or -ENOENT: there
- * was no error, or bev is not over RDMA. Since 0.1.
+ * was none but that it wrote after the peer or the base had closed, or bev is not over RDMA.
+ * Since 0.1.
  */
 int evrdma_bufferevent_get_error(struct bufferevent *bev, struct evrdma_error *error);
 

@@ -60,9 +60,10 @@ int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen);
  * A nonblocking rsocket returns -1 with EINPROGRESS; it is writable when the connection is there or
  * has failed, and SO_ERROR tells which. Fails with: ECONNREFUSED, ETIMEDOUT, ENETUNREACH,
  * EHOSTUNREACH, EADDRINUSE (the port that was bound, or each of ten, is TCP's: on iWARP only),
- * ENODEV (no RDMA device leads there), EISCONN, EALREADY, EINTR (the attempt goes on), ENOTSUP (the
- * peer does not speak the protocol), EPROTO (it does, and what it says of itself makes no sense),
- * ENOMEM and the like (the kernel's events cannot be read).
+ * ENODEV (no RDMA device leads there; of 127.0.0.1 and ::1 it is EINVAL on iWARP), EISCONN,
+ * EALREADY, EINTR (the attempt goes on), ENOTSUP (the peer does not speak the protocol), EPROTO (it
+ * does, and what it says of itself makes no sense), ENOMEM and the like (the kernel's events cannot
+ * be read).
  */
 int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen);
 /* how: SHUT_RD, SHUT_WR or SHUT_RDWR. What was sent before still arrives. ENOTCONN. */
@@ -108,7 +109,10 @@ int rselect(
 int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen);
 int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen);
 
-/* Options of level SOL_RDMA; they can be set until the rsocket connects (EINVAL). */
+/*
+ * Options of level SOL_RDMA; they can be set until the rsocket connects (EINVAL). A number out of
+ * its range is brought into it, as rgetsockopt() shows.
+ */
 #define SOL_RDMA 0x10000
 enum {
 	RDMA_SQSIZE, /* int: places of the send queue, 16 to 65534 */
