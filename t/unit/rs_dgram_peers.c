@@ -7,6 +7,17 @@ enum { STRANGERS = 1200, TURNS = 8 };
 
 /* --- strangers ------------------------------------------------------------------------------- */
 
+/*
+ * Who has been silent for a second is asked by UDP first, and hearing all the strangers may take
+ * that long. Who was forgotten meanwhile has no address handle when it is heard again, and is sent
+ * to by UDP.
+ */
+static unsigned pass_once_it_was_heard(const struct dgram_two *two)
+{
+	dgram_pass(two->b, two->a, &two->a_addr, 10);
+	return dgram_pass(two->a, two->b, &two->b_addr, 10);
+}
+
 /* Messages from as many addresses, each of which tells a queue pair. */
 static void hear_strangers(int fd, const struct sockaddr_in *to, bool answer)
 {
@@ -30,7 +41,7 @@ START_TEST(who_only_sends_takes_no_place_of_whom_we_sent_to)
 
 	dgram_meet(&two);
 	hear_strangers(two.a, &two.a_addr, false);
-	ck_assert_uint_eq(dgram_pass(two.a, two.b, &two.b_addr, 10), 1);
+	ck_assert_uint_eq(pass_once_it_was_heard(&two), 1);
 	ck_assert_uint_eq(fake_live(FAKE_AH), 2);
 	dgram_close_two(&two);
 }
@@ -43,7 +54,7 @@ START_TEST(who_is_answered_takes_no_place_of_whom_we_heard_by_the_device)
 
 	dgram_meet(&two);
 	hear_strangers(two.a, &two.a_addr, true);
-	ck_assert_uint_eq(dgram_pass(two.a, two.b, &two.b_addr, 10), 1);
+	ck_assert_uint_eq(pass_once_it_was_heard(&two), 1);
 	ck_assert_uint_le(fake_live(FAKE_AH), MOST + 2);
 	dgram_close_two(&two);
 }
