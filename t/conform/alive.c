@@ -225,6 +225,26 @@ START_TEST(a_peer_that_is_there_answers_a_keepalive)
 }
 END_TEST
 
+/* Each place of its queue has had a send by then, and some devices look at what that has left. */
+START_TEST(a_peer_that_is_there_answers_a_keepalive_after_messages)
+{
+	struct fixture *f = fixture_new();
+	struct ticks ticks = { 0 };
+
+	f->on_event = keep_open;
+	f->options.keepalive_ms = 4 * TICK_MS;
+	f->options.send_depth = 8;
+	f->options.send_queue = MANY;
+	f->options.recv_depth = MANY;
+	fixture_connect_pair(f);
+	endpoint_send(f->client, MANY, 64);
+	pass_time(f, &ticks);
+	ck_assert_uint_eq(f->server->received, MANY);
+	ck_assert_msg(!f->client->down && !f->server->down, "%s", f->last_error);
+	fixture_free(f);
+}
+END_TEST
+
 /* --- in order ------------------------------------------------------------------------------- */
 
 START_TEST(a_disconnect_waits_for_what_was_sent)
@@ -260,6 +280,7 @@ TCase *alive_case(void)
 	tcase_add_test(tc, RDMA_of_the_peer_does_not_keep_a_connection_from_being_idle);
 	tcase_add_test(tc, a_keepalive_does_not_keep_a_connection_from_being_idle);
 	tcase_add_test(tc, a_peer_that_is_there_answers_a_keepalive);
+	tcase_add_test(tc, a_peer_that_is_there_answers_a_keepalive_after_messages);
 	tcase_add_test(tc, a_disconnect_waits_for_what_was_sent);
 	return tc;
 }

@@ -264,6 +264,17 @@ static void set_peer(const struct evr_qp *qp, const struct evr_send *send, struc
 	}
 }
 
+/*
+ * siw reads into the first segment that its queue has at that place, also of none: there an older
+ * send has left its own. So a read has always one.
+ */
+static int sges_of(const struct evr_send *send, bool is_empty)
+{
+	if (is_empty)
+		return send->opcode == IBV_WR_RDMA_READ;
+	return (int)send->seg_count;
+}
+
 static void build(struct evr_qp *qp, uint32_t position, struct ibv_send_wr *wr, bool last)
 {
 	static struct ibv_sge nothing; /* some devices look at the first of none */
@@ -274,7 +285,7 @@ static void build(struct evr_qp *qp, uint32_t position, struct ibv_send_wr *wr, 
 	*wr = (struct ibv_send_wr){
 		.wr_id = evr_wr_id(qp->owner.number, position & qp->ring_mask),
 		.sg_list = is_empty ? &nothing : sges,
-		.num_sge = is_empty ? 0 : (int)send->seg_count,
+		.num_sge = sges_of(send, is_empty),
 		.opcode = send->opcode,
 		.imm_data = htonl(send->imm),
 		.send_flags = send->flags,
