@@ -224,9 +224,10 @@ int evrdma_conn_accept(struct evrdma_conn *conn, struct evrdma_request *request)
 
 /*
  * Disables reading, as bufferevent_disable() does, and enables it again; it is enabled at first.
- * While it is disabled no message is told, and no buffer is posted in place of one that was filled,
- * nor one that is given with evrdma_conn_recv(). What the peer sends meanwhile fills the buffers
- * that are posted, recv_depth at most; then the peer waits, as its rnr_retry_count says. On iWARP
+ * While it is disabled no message is told, and no buffer is posted in place of one that is filled,
+ * nor one that is given with evrdma_conn_recv(). What was told before has its place in the queue
+ * again, from a recv_pool. What the peer sends meanwhile fills the buffers that are posted,
+ * recv_depth at most; then the peer waits, as its rnr_retry_count says. On iWARP
  * nobody can wait: the connection breaks. What came is kept, with its buffers, and told in order
  * from the loop when reading is enabled, before anything newer. With an srq each message keeps one
  * of its pool's buffers while others are posted for the rest: nothing stops that peer but the

@@ -183,6 +183,29 @@ START_TEST(reading_may_be_disabled_again_after_each_message)
 }
 END_TEST
 
+/* A peer that never has more unanswered than there are buffers always meets one. */
+START_TEST(what_was_told_is_replaced_though_reading_is_disabled_again)
+{
+	struct reading reading = { .disable_in_callback = true };
+	struct fixture *f = reading_fixture(&reading);
+	unsigned sent;
+
+	fixture_connect_pair(f);
+	disable(f->server);
+	send_numbered(f->client, 0, DEPTH);
+	fixture_run_until(f, as_many_wait_as_were_posted, 20000);
+	for (sent = DEPTH; sent < MANY; sent++) {
+		enable(f->server);
+		fixture_run_a_little(f);
+		ck_assert_uint_eq(reading.told, sent - DEPTH + 1);
+		send_numbered(f->client, sent, 1);
+		fixture_run_until(f, as_many_wait_as_were_posted, 20000);
+	}
+	ck_assert_msg(!f->client->down && !f->server->down, "%s", f->last_error);
+	fixture_free(f);
+}
+END_TEST
+
 START_TEST(the_end_is_told_to_one_that_does_not_read_and_what_came_before_waits)
 {
 	struct reading reading = { 0 };
@@ -376,6 +399,7 @@ TCase *read_case(void)
 	if (!testbed.is_iwarp)
 		tcase_add_test(tc, a_peer_waits_for_one_that_does_not_read);
 	tcase_add_test(tc, reading_may_be_disabled_again_after_each_message);
+	tcase_add_test(tc, what_was_told_is_replaced_though_reading_is_disabled_again);
 	tcase_add_test(tc, the_end_is_told_to_one_that_does_not_read_and_what_came_before_waits);
 	tcase_add_test(tc, what_is_enabled_before_the_end_is_told_before_it);
 	tcase_add_test(tc, closing_ends_what_waits_to_be_read);

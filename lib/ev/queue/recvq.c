@@ -194,17 +194,24 @@ static void fill(struct evr_recvq *recvq)
 	evr_pool_wait(recvq->pool, &recvq->pool_waiter);
 }
 
+/*
+ * What was told has to be replaced, or its answer is with the peer before a buffer is with the
+ * device: only what is held is not, and from a pool nothing else has a place either.
+ */
+static bool is_paused(const struct evr_recvq *recvq)
+{
+	return recvq->paused && !recvq->pool;
+}
+
 static void refill(struct evr_recvq *recvq)
 {
-	if (!recvq->paused)
+	if (!is_paused(recvq))
 		fill(recvq);
 }
 
 void evr_recvq_pause(struct evr_recvq *recvq)
 {
 	recvq->paused = true;
-	if (recvq->pool)
-		evr_pool_stop_waiting(recvq->pool, &recvq->pool_waiter);
 }
 
 void evr_recvq_resume(struct evr_recvq *recvq)
@@ -352,7 +359,7 @@ int evr_recvq_post(struct evr_recvq *recvq)
 	bool some = recvq->new_count;
 	int err, ret;
 
-	if (recvq->paused)
+	if (is_paused(recvq))
 		return 0;
 	ret = post_new(recvq, &err);
 	if (ret)
@@ -413,7 +420,7 @@ struct evrdma_buf *evr_recvq_complete(struct evr_recvq *recvq, uint32_t slot)
 
 void evr_recvq_recycle(struct evr_recvq *recvq, struct evrdma_buf *buf)
 {
-	if (recvq->pool && recvq->open && !recvq->paused && buf->refs == 1)
+	if (recvq->pool && recvq->open && !is_paused(recvq) && buf->refs == 1)
 		evr_recvq_submit(recvq, buf);
 	evrdma_buf_unref(buf);
 	refill(recvq);

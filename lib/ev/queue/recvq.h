@@ -66,7 +66,8 @@ int evr_recvq_prepare(struct evr_recvq *recvq, struct evr_pd *pd, uint64_t deadl
  * -errno; then it is not open. */
 int evr_recvq_open(struct evr_recvq *recvq, struct evr_pd *pd, const struct evr_cq *cq,
 	uint32_t number);
-/* While it is paused nothing is posted, but what evr_recvq_open() has. */
+/* While it is paused what is submitted is not posted, but what evr_recvq_open() has; a pool goes on
+ * to replace what was told, but nothing that is held. */
 void evr_recvq_pause(struct evr_recvq *recvq);
 void evr_recvq_resume(struct evr_recvq *recvq);
 /* No more is posted. */
