@@ -9,6 +9,7 @@ dist_man_MANS += \
 	man/evrdma_domain.3 \
 	man/evrdma_error.3 \
 	man/evrdma_errors.7 \
+	man/evrdma_guide.7 \
 	man/evrdma_id.3 \
 	man/evrdma_lifetime.7 \
 	man/evrdma_listener.3 \

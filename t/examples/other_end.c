@@ -8,8 +8,12 @@
  *   client     connects to ADDRESS, sends a message, and leaves when it is answered, or in time
  *   asker      the same with datagrams
  *
- * EVR_CLIENTS of them (1) come one after the other. When the last has gone, the example gets a
- * SIGINT if EVR_INTERRUPT is not empty.
+ * EVR_CLIENTS of them (1) come one after the other. With EVR_MESSAGES a client sends so many at
+ * once, and all have to come back, in order; but with EVR_FIRST_BYTES the first client sends one
+ * message of that length, whatever comes of it. A client that the program rejects was served.
+ *
+ * When the last has gone, the example gets a SIGINT if EVR_INTERRUPT is not empty; or the signals
+ * in it, of USR1 and TERM.
  */
 #include "fake/fake.h"
 
@@ -26,7 +30,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PORT = 7471, BUF_BYTES = 8192, ANSWER_MS = 100, RETRY_MS = 2, TRIES = 5000 };
+enum {
+	PORT = 7471,
+	BUF_BYTES = 8192,
+	ANSWER_MS = 100,
+	RETRY_MS = 2,
+	TRIES = 5000,
+	REJECTED_BY_PROGRAM = 28
+};
 
 int example_main(int argc, char **argv);
 
@@ -42,6 +53,9 @@ static struct {
 	bool is_fickle;
 	unsigned requests;
 	struct evrdma_dgram *dgram;
+	int messages;
+	int answers;
+	int first_bytes;
 	int clients_left;
 	int tries_left;
 	bool served;
@@ -172,6 +186,13 @@ static void serve(void)
 
 /* --- client and asker ----------------------------------------------------------------------- */
 
+static void interrupt(const char *signals)
+{
+	if (strstr(signals, "USR1"))
+		kill(getpid(), SIGUSR1);
+	kill(getpid(), strstr(signals, "TERM") ? SIGTERM : SIGINT);
+}
+
 /* Whoever was there has gone: the next one, or the end. */
 static void next_client(void)
 {
@@ -179,7 +200,7 @@ static void next_client(void)
 	us.dgram = NULL;
 	if (us.served && --us.clients_left == 0) {
 		if (is_set("EVR_INTERRUPT"))
-			kill(getpid(), SIGINT);
+			interrupt(getenv("EVR_INTERRUPT"));
 		event_del(us.timer);
 		evrdma_base_close(us.base, NULL, NULL);
 	} else if (--us.tries_left == 0) {
@@ -201,28 +222,65 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		us.visit();
 }
 
+/* The n-th of several has its number in place of the first letter. */
 static void on_answer(struct evrdma_conn *conn, const struct evrdma_recv *recv, void *arg)
 {
-	if (recv->len == 5 && !memcmp(recv->data, "hello", 5))
+	const char *data = recv->data;
+
+	if (recv->len != 5 || memcmp(data + 1, "ello", 4))
+		return;
+	if (us.messages && data[0] != (char)us.answers)
+		die("an answer is out of order");
+	if (++us.answers >= us.messages)
 		evrdma_conn_disconnect(conn);
+}
+
+static void send_message(struct evrdma_conn *conn, char first, size_t len)
+{
+	struct evrdma_buf *buf = hello();
+
+	*(char *)evrdma_buf_data(buf) = first;
+	if (evrdma_conn_send(conn, buf, len, NULL, NULL))
+		die("cannot send");
+	evrdma_buf_unref(buf);
+}
+
+static void speak(struct evrdma_conn *conn)
+{
+	int i;
+
+	us.answers = 0;
+	us.served = true;
+	if (us.first_bytes >= 0)
+		send_message(conn, 'h', us.first_bytes);
+	for (i = 0; us.first_bytes < 0 && i < us.messages; i++)
+		send_message(conn, (char)i, 5);
+	if (us.messages)
+		return;
+	send_message(conn, 'h', 5);
+	wait_ms(ANSWER_MS);
+}
+
+/* Where all have to be answered, it must not end before they are. */
+static void on_end(struct evrdma_conn *conn, const struct evrdma_error *error)
+{
+	if (us.served && us.first_bytes < 0 && us.answers < us.messages)
+		die("not all was answered");
+	if (us.served)
+		us.first_bytes = -1;
+	us.served |= error && error->cm_status == REJECTED_BY_PROGRAM;
+	evrdma_conn_close(conn);
 }
 
 static void on_client(struct evrdma_conn *conn, enum evrdma_conn_event event,
 	const struct evrdma_error *error, void *arg)
 {
-	struct evrdma_buf *buf;
-
-	if (event == EVRDMA_CONN_CLOSED) {
+	if (event == EVRDMA_CONN_CLOSED)
 		next_client();
-	} else if (event == EVRDMA_CONN_CONNECTED) {
-		buf = hello();
-		evrdma_conn_send(conn, buf, 5, NULL, NULL);
-		evrdma_buf_unref(buf);
-		us.served = true;
-		wait_ms(ANSWER_MS);
-	} else {
-		evrdma_conn_close(conn);
-	}
+	else if (event == EVRDMA_CONN_CONNECTED)
+		speak(conn);
+	else
+		on_end(conn, error);
 }
 
 static void visit(void)
@@ -289,17 +347,22 @@ static bool is_server(const char *role)
 	return !strcmp(role, "server") || !strcmp(role, "fickle");
 }
 
+static int number(const char *name, int otherwise)
+{
+	return is_set(name) ? atoi(getenv(name)) : otherwise;
+}
+
 static void start(const char *role)
 {
-	const char *clients = getenv("EVR_CLIENTS");
-
 	us.loop = event_base_new();
 	us.base = evrdma_base_new(us.loop, NULL);
 	us.pool = evrdma_pool_new(us.base, BUF_BYTES, 0);
 	us.timer = evtimer_new(us.loop, on_timer, NULL);
 	us.addr = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(PORT) };
 	inet_pton(AF_INET, FAKE_ROCE_IP, &us.addr.sin_addr);
-	us.clients_left = clients ? atoi(clients) : 1;
+	us.clients_left = number("EVR_CLIENTS", 1);
+	us.messages = number("EVR_MESSAGES", 0);
+	us.first_bytes = number("EVR_FIRST_BYTES", -1);
 	us.tries_left = TRIES;
 	us.visit = !strcmp(role, "client") ? visit : ask;
 	us.is_fickle = !strcmp(role, "fickle");

@@ -8,16 +8,23 @@ fake_ip=192.0.2.1
 flags="-std=c11 -D_GNU_SOURCE $(make_var CFLAGS) $(make_var EVR_SAN_FLAGS)"
 libs="libevr_other_end.la libevr_ev.la libevr_cm.la libevr_fake.la $(make_var LIBEVENT_LIBS) -lpthread"
 
-# build SOURCE PROGRAM
+# build PROGRAM SOURCE...
 build() {
+	program=$1
+	shift
+	objects=
+	for source; do
+		object=$program-$(basename "$source" .c).o
+		objects="$objects $object"
+		# shellcheck disable=SC2086
+		$cc $flags $public_flags -Dmain=example_main -c -o "$object" "$source" || return
+	done
 	# shellcheck disable=SC2086
-	$cc $flags $public_flags -Dmain=example_main -c -o "$2.o" "$1" && (
-		cd "$top_builddir" &&
-			./libtool --silent --tag=CC --mode=link $cc $flags -o "$2" "$2.o" $libs
-	)
+	(cd "$top_builddir" && ./libtool --silent --tag=CC --mode=link $cc $flags -o "$program" $objects $libs)
 }
 
-# Who is at the other end of each of them (other_end.c), its arguments, and what it prints.
+# Who is at the other end of each of them (other_end.c), its arguments, what it prints, and its status
+# where that is not 0. What stands behind a colon is one of several cases of a program.
 cases() {
 	cat <<-END
 	01-connect          EVR_OTHER_END=server|$fake_ip:7471|hello
@@ -36,6 +43,16 @@ cases() {
 	evrdma_domain.1     EVR_OTHER_END=client|$fake_ip:7471|connected, in a domain of its own
 	evrdma_error.1      |$fake_ip:9|connecting: Connection refused
 	evrdma_errors.1     |$fake_ip:9|connecting: Connection refused
+	guide.2-server      EVR_OTHER_END=client EVR_INTERRUPT=TERM|$fake_ip:7471|hello, $fake_ip
+	guide.3-server      EVR_OTHER_END=client EVR_MESSAGES=64 EVR_CLIENTS=3 EVR_INTERRUPT=TERM|$fake_ip:7471|: closed
+	guide.4-client      EVR_OTHER_END=server|$fake_ip:7471|1000 of 1000 messages came back
+	guide.4-client:none |$fake_ip:9 1|connecting: Connection refused|1
+	guide.4-client:silent |192.0.2.250:7471 1|Connection timed out|1
+	guide.5-server      EVR_OTHER_END=client EVR_MESSAGES=64 EVR_CLIENTS=3 EVR_INTERRUPT=TERM|$fake_ip:7471|: closed
+	guide.6-server      EVR_OTHER_END=client EVR_MESSAGES=64 EVR_CLIENTS=3 EVR_INTERRUPT=USR1,TERM|$fake_ip:7471|base: eagains
+	guide.6-server:long EVR_OTHER_END=client EVR_MESSAGES=64 EVR_CLIENTS=2 EVR_FIRST_BYTES=8192 EVR_INTERRUPT=TERM|$fake_ip:7471|a message larger than its buffer
+	guide.6-server:empty EVR_OTHER_END=client EVR_MESSAGES=64 EVR_CLIENTS=2 EVR_FIRST_BYTES=0 EVR_INTERRUPT=TERM|$fake_ip:7471|an empty message
+	guide.6-client      EVR_OTHER_END=server|$fake_ip:7471 100 64|100 of 100 messages came back
 	evrdma_id.1         |$fake_ip:9|port 1 of fake0
 	evrdma_lifetime.1   EVR_OTHER_END=server|$fake_ip:7471|a send is over
 	evrdma_listener.1   EVR_OTHER_END=client EVR_CLIENTS=2|$fake_ip:7471|1 served
@@ -51,27 +68,42 @@ cases() {
 	END
 }
 
-# play NAME: runs it, and says what was not as expected.
+# play CASE: runs its program, and says what was not as expected.
 play() {
 	cases | sed -n "s/^$1  *//p" >"$scratch/case"
 	[ -s "$scratch/case" ] || echo "$1 is not among the cases of $0"
-	IFS='|' read -r other arguments expected <"$scratch/case"
+	IFS='|' read -r other arguments expected expected_status <"$scratch/case"
 	# shellcheck disable=SC2086
-	env $other timeout 60 "$scratch/out/$1" $arguments >"$scratch/printed" 2>&1
+	env $other timeout 60 "$scratch/out/${1%:*}" $arguments >"$scratch/printed" 2>&1
 	status=$?
-	[ $status -eq 0 ] || echo "it ended with $status"
+	[ $status -eq "${expected_status:-0}" ] || echo "it ended with $status"
 	grep -qF -- "$expected" "$scratch/printed" || echo "it did not print: $expected"
 }
 
-# shows NAME SOURCE
-shows() {
-	if build "$2" "$scratch/out/$1" >"$scratch/printed" 2>&1; then
-		play "$1" >>"$findings"
-	else
-		echo "it cannot be built" >>"$findings"
-	fi
+# plays CASE: a case of a program that is built.
+plays() {
+	play "$1" >>"$findings"
 	[ ! -s "$findings" ] || head -n 20 "$scratch/printed" >>"$findings"
 	verdict "$1 runs"
+}
+
+# shows NAME SOURCE...
+shows() {
+	name=$1
+	shift
+	if build "$scratch/out/$name" "$@" >"$scratch/printed" 2>&1; then
+		plays "$name"
+	else
+		{ echo "it cannot be built"; head -n 20 "$scratch/printed"; } >>"$findings"
+		verdict "$name runs"
+	fi
+}
+
+# guide STEP: the folder with the files of the guide as they are after that step.
+guide() {
+	mkdir -p "$scratch/out/guide.$1"
+	awk -v files="$scratch/out/guide.$1" -v step="$1" -f t/lint/examples.awk man/evrdma_guide.7
+	echo "$scratch/out/guide.$1"
 }
 
 for page in man/evrdma*.[37]; do
@@ -83,5 +115,17 @@ done
 for source in examples/0[!389]-*.c "$scratch"/out/*.[0-9].c; do
 	shows "$(basename "$source" .c)" "$source"
 done
+
+for step in 2 3 5 6; do
+	dir=$(guide $step)
+	shows guide.$step-server "$dir/server.c" "$dir/listen.c" "$dir/echo.c"
+done
+plays guide.6-server:long
+plays guide.6-server:empty
+for step in 4 6; do
+	shows guide.$step-client "$(guide $step)/client.c"
+done
+plays guide.4-client:none
+plays guide.4-client:silent
 
 done_testing

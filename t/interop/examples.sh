@@ -133,6 +133,7 @@ datagrams() {
 }
 
 client_log=$(mktemp) server_log=$(mktemp) reads=$(mktemp)
+cell "the script of evrdma_guide(7) runs its programs on rxe and on siw" sh "$top_builddir/t/interop/guide/try.sh"
 for kind in rxe siw; do
 	cell "$kind comes up" dev_up $kind
 	for address in "$EVR_IP4" "[$EVR_IP6]"; do

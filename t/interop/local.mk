@@ -2,6 +2,28 @@ GUEST_TESTS += t/interop/examples.sh
 GUEST_TESTS += t/interop/key_value.sh:rxe t/interop/key_value.sh:siw t/interop/multicast.sh
 EXTRA_DIST += t/interop/key_value.sh t/interop/multicast.sh
 
+# The programs and the script of evrdma_guide(7), as they are at its end.
+EVR_GUIDE = t/interop/guide
+EVR_GUIDE_FILES = $(EVR_GUIDE)/server.c $(EVR_GUIDE)/listen.c $(EVR_GUIDE)/echo.c \
+	$(EVR_GUIDE)/server.h $(EVR_GUIDE)/client.c $(EVR_GUIDE)/try.sh $(EVR_GUIDE)/Makefile
+check_PROGRAMS += t/interop/guide/server t/interop/guide/client
+nodist_t_interop_guide_server_SOURCES = \
+	t/interop/guide/server.c t/interop/guide/listen.c t/interop/guide/echo.c
+t_interop_guide_server_LDFLAGS = $(EVR_EXAMPLES_LINK)
+t_interop_guide_server_LDADD = $(EVR_EXAMPLES_LIBS)
+nodist_t_interop_guide_client_SOURCES = t/interop/guide/client.c
+t_interop_guide_client_LDFLAGS = $(EVR_EXAMPLES_LINK)
+t_interop_guide_client_LDADD = $(EVR_EXAMPLES_LIBS)
+CLEANFILES += $(EVR_GUIDE_FILES) $(EVR_GUIDE)/stamp
+# The stamp is the older, or they would be made anew each time.
+$(EVR_GUIDE)/stamp: $(srcdir)/man/evrdma_guide.7 $(srcdir)/t/lint/examples.awk
+	$(AM_V_GEN)$(MKDIR_P) $(EVR_GUIDE) && : >$@-new && \
+	$(AWK) -v files=$(EVR_GUIDE) -f $(srcdir)/t/lint/examples.awk $(srcdir)/man/evrdma_guide.7 && \
+	mv $@-new $@
+$(EVR_GUIDE_FILES): $(EVR_GUIDE)/stamp ;
+GUEST_TESTS += t/interop/guide.sh:rxe t/interop/guide.sh:siw
+EXTRA_DIST += t/interop/guide.sh
+
 # The stock tools on our librdmacm, and a device removed under a living process.
 if TESTS_ENABLED
 if !SYSTEM_RDMACM

@@ -24,6 +24,7 @@ prelude() {
 # What our librdmacm has may be more than the one that is installed.
 for page in man/evrdma*.[37] man/rdma_*.[37]; do
 	case $page in
+	man/evrdma_guide.7) continue ;;
 	man/rdma_*) join=1 whole='' includes="-Iinclude $(make_var VERBS_CFLAGS) $(make_var LIBEVENT_CFLAGS)" ;;
 	*) join='' whole=.1 includes=$public_flags ;;
 	esac
@@ -39,6 +40,33 @@ for page in man/evrdma*.[37] man/rdma_*.[37]; do
 	# What evrdma's pages have is whole, so that t/examples/run.sh can run it.
 	[ -e "$name$whole.c" ] || echo "$page has no example that is whole" >>"$findings"
 	[ ! -s "$findings" ] || verdict "$page has an example"
+done
+
+# What the guide's reader has after a step, built as he does it: with pkg-config alone, which finds this tree,
+# and the guide's Makefile.
+sed "s|^libdir=.*|libdir=$top_builddir/.libs|; s|^includedir=.*|includedir=$top_srcdir/include|" \
+	"$top_builddir/lib/ev/evrdma.pc" >"$scratch/evrdma.pc"
+
+# guide STEP TARGET...
+guide() {
+	dir=$scratch/out/guide.$1
+	mkdir -p "$dir"
+	awk -v files="$dir" -v step="$1" -f "$lintdir/examples.awk" man/evrdma_guide.7
+	shift
+	env -u MAKEFLAGS -u MAKEOVERRIDES LD_LIBRARY_PATH="$top_builddir/.libs" \
+		PKG_CONFIG_PATH="$scratch${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}" \
+		make -C "$dir" CC="$cc $flags" "$@" >"$scratch/made" 2>&1 || cat "$scratch/made" >>"$findings"
+	for program; do
+		[ -x "$dir/$program" ] || echo "there is no $program" >>"$findings"
+	done
+	verdict "after step ${dir##*.} of the guide make builds $*"
+}
+
+for step in 2 3; do
+	guide $step server
+done
+for step in 4 5 6 7; do
+	guide $step server client
 done
 
 # The README's client, from its first comment to the end of the indented block.
