@@ -49,7 +49,7 @@ cases() {
 	guide.4-client:none |$fake_ip:9 1|connecting: Connection refused|1
 	guide.4-client:silent |192.0.2.250:7471 1|Connection timed out|1
 	guide.5-server      EVR_OTHER_END=client EVR_MESSAGES=64 EVR_CLIENTS=3 EVR_INTERRUPT=TERM|$fake_ip:7471|: closed
-	guide.6-server      EVR_OTHER_END=client EVR_MESSAGES=64 EVR_CLIENTS=3 EVR_INTERRUPT=USR1,TERM|$fake_ip:7471|base: eagains
+	guide.6-server      EVR_OTHER_END=client EVR_MESSAGES=64 EVR_CLIENTS=3 EVR_INTERRUPT=USR1,TERM|$fake_ip:7471|base: sends 192
 	guide.6-server:long EVR_OTHER_END=client EVR_MESSAGES=64 EVR_CLIENTS=2 EVR_FIRST_BYTES=8192 EVR_INTERRUPT=TERM|$fake_ip:7471|a message larger than its buffer
 	guide.6-server:empty EVR_OTHER_END=client EVR_MESSAGES=64 EVR_CLIENTS=2 EVR_FIRST_BYTES=0 EVR_INTERRUPT=TERM|$fake_ip:7471|an empty message
 	guide.6-client      EVR_OTHER_END=server|$fake_ip:7471 100 64|100 of 100 messages came back
