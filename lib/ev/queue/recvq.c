@@ -18,12 +18,11 @@ enum {
 static const size_t longest_message = (size_t)1 << 31;
 
 static void fill(struct evr_recvq *recvq);
-static void refill(struct evr_recvq *recvq);
 static int post_new(struct evr_recvq *recvq, int *err);
 
 static void on_pool_available(struct evr_pool_waiter *waiter)
 {
-	refill(evr_container_of(waiter, struct evr_recvq, pool_waiter));
+	fill(evr_container_of(waiter, struct evr_recvq, pool_waiter));
 }
 
 static void on_retry_timer(evutil_socket_t fd, short what, void *arg)
@@ -31,7 +30,7 @@ static void on_retry_timer(evutil_socket_t fd, short what, void *arg)
 	struct evr_recvq *recvq = arg;
 
 	recvq->lack = 0;
-	refill(recvq);
+	fill(recvq);
 	recvq->ops->unposted(recvq);
 }
 
@@ -196,28 +195,16 @@ static void fill(struct evr_recvq *recvq)
 
 /*
  * What was told has to be replaced, or its answer is with the peer before a buffer is with the
- * device: only what is held is not, and from a pool nothing else has a place either.
+ * device. From a pool nothing else has a place: what is held has none to be replaced in.
  */
-static bool is_paused(const struct evr_recvq *recvq)
-{
-	return recvq->paused && !recvq->pool;
-}
-
-static void refill(struct evr_recvq *recvq)
-{
-	if (!is_paused(recvq))
-		fill(recvq);
-}
-
 void evr_recvq_pause(struct evr_recvq *recvq)
 {
-	recvq->paused = true;
+	recvq->paused = !recvq->pool;
 }
 
 void evr_recvq_resume(struct evr_recvq *recvq)
 {
 	recvq->paused = false;
-	fill(recvq);
 	if (recvq->open && recvq->new_count)
 		recvq->ops->unposted(recvq);
 }
@@ -359,7 +346,7 @@ int evr_recvq_post(struct evr_recvq *recvq)
 	bool some = recvq->new_count;
 	int err, ret;
 
-	if (is_paused(recvq))
+	if (recvq->paused)
 		return 0;
 	ret = post_new(recvq, &err);
 	if (ret)
@@ -420,10 +407,10 @@ struct evrdma_buf *evr_recvq_complete(struct evr_recvq *recvq, uint32_t slot)
 
 void evr_recvq_recycle(struct evr_recvq *recvq, struct evrdma_buf *buf)
 {
-	if (recvq->pool && recvq->open && !is_paused(recvq) && buf->refs == 1)
+	if (recvq->pool && recvq->open && buf->refs == 1)
 		evr_recvq_submit(recvq, buf);
 	evrdma_buf_unref(buf);
-	refill(recvq);
+	fill(recvq);
 }
 
 /* The oldest. */
