@@ -9,8 +9,8 @@
 #	                         guest-sanitizers
 #
 # The first run installs Debian packages and builds a kernel for the guests, a few minutes beside the
-# builds. Build trees and logs stay in build-check/, and the guests' kernels in the user's cache, so
-# that a second run is quick.
+# builds. Build trees and logs stay in build-check/, and the guests' kernels and what ccache keeps in
+# the user's cache, so that a second run is quick.
 set -eu
 cd "$(dirname "$0")/.."
 top=$PWD
@@ -25,6 +25,11 @@ esac
 passed=0 failed=0 skipped=0 built='' guest_pid=''
 jobs=$(($(nproc) * 2)) # for tests, which wait as well as work
 unset MAKEFLAGS MFLAGS MAKELEVEL top_srcdir top_builddir
+
+# What was compiled once, by a check of any checkout, is taken from the user's cache.
+PATH=/usr/lib/ccache:$PATH
+CCACHE_DIR=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/evrdma/ccache CCACHE_BASEDIR=$top CCACHE_NOHASHDIR=yes
+export PATH CCACHE_DIR CCACHE_BASEDIR CCACHE_NOHASHDIR
 
 say() { echo "check: $*"; }
 
