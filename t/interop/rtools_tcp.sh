@@ -18,9 +18,10 @@ start() {
 	port=$((port + 1))
 	timeout 600 "$tool" -b 127.0.0.1 -p $port "$@" >"$tmp/server" 2>"$tmp/server.err" &
 	pid=$!
-	wait_until 20 is_there
+	wait_until 120 is_there
 }
 is_there() { ss -ltun | grep -q "127.0.0.1:$port "; }
+is_connected() { ss -tn | grep -q "^ESTAB.* 127.0.0.1:$port *$"; }
 
 # client TOOL ARGUMENT...: leaves status.
 client() {
@@ -102,7 +103,7 @@ killed() {
 	start "$ours/rstream" -T s -I 100000000
 	client "$ours/rstream" -T s -I 100000000 &
 	running=$!
-	sleep 0.5
+	wait_until 120 is_connected
 	kill -9 "$(pgrep -P $pid)"
 	wait $running
 	ended
