@@ -27,6 +27,9 @@ enum {
 /* Buffers that are still held, of those that are told one by one. */
 enum { HELD_TOLD = 8, PLACE_TEXT = 128 };
 
+/* Buffers that are made at once of a slab's memory. */
+enum { CARVED_AT_ONCE = 64 };
+
 static const unsigned huge_flags = EVRDMA_POOL_OPT_HUGE_PAGES | EVRDMA_POOL_OPT_HUGE_PAGES_ONLY;
 
 static const size_t largest_buf = (size_t)1 << 30;
@@ -48,6 +51,7 @@ struct evr_slab {
 	struct evr_region region;
 	bool huge;
 	size_t count;
+	size_t carved; /* the others have not been taken yet */
 	size_t free; /* while the pool is trimmed: of its buffers */
 	bool going;
 	struct evrdma_buf bufs[];
@@ -98,7 +102,7 @@ static void tell_held(const struct evrdma_pool *pool)
 	evr_log(EVRDMA_LOG_WARN, "a base was closed, and %llu buffers of %zu bytes are still held",
 		(unsigned long long)pool->stats.bufs_out, pool->buf_size);
 	TAILQ_FOREACH (slab, &pool->slabs, link)
-		for (i = 0; i < slab->count; i++)
+		for (i = 0; i < slab->carved; i++)
 			if (slab->bufs[i].refs && told++ < HELD_TOLD)
 				log_held(&slab->bufs[i]);
 }
@@ -135,11 +139,15 @@ static bool has_pattern(const struct evrdma_pool *pool)
 	return pool->options.flags & EVRDMA_POOL_OPT_POISON;
 }
 
-static void carve(struct evrdma_pool *pool, struct evr_slab *slab, size_t n)
+static void carve(struct evrdma_pool *pool, struct evr_slab *slab)
 {
-	size_t i;
+	size_t begin = slab->carved;
+	size_t i = begin + CARVED_AT_ONCE;
 
-	for (i = n; i-- > 0;) {
+	if (i > slab->count)
+		i = slab->count;
+	slab->carved = i;
+	while (i-- > begin) {
 		struct evrdma_buf *buf = &slab->bufs[i];
 
 		*buf = (struct evrdma_buf){
@@ -150,9 +158,20 @@ static void carve(struct evrdma_pool *pool, struct evr_slab *slab, size_t n)
 			.next_free = pool->free_list,
 		};
 		pool->free_list = buf;
-		evr_poison(buf->data, buf->size, has_pattern(pool));
 	}
-	pool->stats.bufs += n;
+}
+
+/* Whether there was any memory to make buffers of. */
+static bool carve_more(struct evrdma_pool *pool)
+{
+	struct evr_slab *slab = pool->uncarved;
+
+	if (!slab)
+		return false;
+	carve(pool, slab);
+	if (slab->carved == slab->count)
+		pool->uncarved = TAILQ_NEXT(slab, link);
+	return true;
 }
 
 static void *map(size_t bytes, int flags)
@@ -205,10 +224,14 @@ static int add_slab(struct evrdma_pool *pool)
 	}
 	slab->pool = pool;
 	slab->count = n;
+	slab->carved = 0;
 	evr_region_init(
 		&slab->region, memory, bytes, evr_buf_access(pool->options.buf_flags));
+	evr_poison(memory, bytes, has_pattern(pool));
 	TAILQ_INSERT_TAIL(&pool->slabs, slab, link);
-	carve(pool, slab, n);
+	if (!pool->uncarved)
+		pool->uncarved = slab;
+	pool->stats.bufs += n;
 	pool->stats.slabs++;
 	pool->stats.slabs_huge += slab->huge;
 	pool->stats.bytes += bytes;
@@ -219,6 +242,8 @@ static void free_slab(struct evr_slab *slab)
 {
 	struct evrdma_pool_stats *stats = &slab->pool->stats;
 
+	if (slab->pool->uncarved == slab)
+		slab->pool->uncarved = TAILQ_NEXT(slab, link);
 	stats->slabs--;
 	stats->slabs_huge -= slab->huge;
 	stats->bytes -= slab->region.bytes;
@@ -477,6 +502,8 @@ void evr_pool_give_back(struct evrdma_pool *pool, struct evrdma_buf *bufs)
 {
 	struct evrdma_buf **last = &pool->free_list;
 
+	while (carve_more(pool))
+		;
 	while (*last)
 		last = &(*last)->next_free;
 	*last = bufs;
@@ -512,18 +539,27 @@ static void take(struct evrdma_pool *pool, struct evrdma_buf *buf)
 	count_get(&pool->stats);
 }
 
+static int have_free(struct evrdma_pool *pool)
+{
+	int ret;
+
+	if (pool->free_list || carve_more(pool))
+		return 0;
+	ret = add_slab(pool);
+	if (!ret)
+		carve_more(pool);
+	return ret;
+}
+
 struct evrdma_buf *evr_pool_get(struct evrdma_pool *pool)
 {
 	struct evrdma_buf *buf;
-	int ret;
+	int ret = have_free(pool);
 
-	if (!pool->free_list) {
-		ret = add_slab(pool);
-		if (ret) {
-			pool->stats.get_errors++;
-			errno = -ret;
-			return NULL;
-		}
+	if (ret) {
+		pool->stats.get_errors++;
+		errno = -ret;
+		return NULL;
 	}
 	buf = pool->free_list;
 	pool->free_list = buf->next_free;
@@ -548,7 +584,7 @@ static void count_free(struct evrdma_pool *pool)
 	struct evr_slab *slab;
 
 	TAILQ_FOREACH (slab, &pool->slabs, link)
-		slab->free = 0;
+		slab->free = slab->count - slab->carved;
 	for (buf = pool->free_list; buf; buf = buf->next_free)
 		slab_of(buf)->free++;
 }

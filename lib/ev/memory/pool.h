@@ -32,6 +32,7 @@ struct evrdma_pool {
 	struct evr_slab_list slabs;
 	struct evr_pool_waiter_list waiters;
 	struct evrdma_buf *free_list;
+	struct evr_slab *uncarved; /* the first that has memory no buffers were made of yet */
 	struct evrdma_pool_options options;
 	struct evrdma_pool_stats stats;
 	size_t buf_size;
