@@ -2,8 +2,9 @@
 if !SYSTEM_RDMACM
 check_PROGRAMS += t/preload/rules.t t/preload/calls.t \
 	t/preload/connect.t t/preload/dgrams.t t/preload/fork.t t/preload/numbers.t
-EVR_PRELOAD_TESTS = t/preload/calls.t t/preload/connect.t t/preload/fork.t t/preload/numbers.t
-TESTS += t/preload/rules.t t/preload/dgrams.t $(EVR_PRELOAD_TESTS)
+EVR_PRELOAD_TESTS = t/preload/calls.t t/preload/connect.t t/preload/dgrams.t t/preload/fork.t \
+	t/preload/numbers.t
+TESTS += t/preload/rules.t $(EVR_PRELOAD_TESTS)
 EVR_TSAN_TESTS += $(EVR_PRELOAD_TESTS)
 t_preload_rules_t_SOURCES = t/preload/rules.c $(EVR_UNIT)
 t_preload_rules_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
