@@ -56,8 +56,8 @@ struct evrdma_bev_options {
 	const struct evrdma_conn_options *conn; /* NULL: the defaults. How the connection is made:
 	                          the deadline of connecting, keepalive, source and device, domain.
 	                          Of its queues send_depth and recv_depth are used, 20 to 65530
-	                          each; inline_bytes, 0 for 64, is lowered to what the device has.
-	                          recv_pool, srq and private_data must not be set */
+	                          each; inline_bytes, 0 for 64, is lowered to 512 and to what the
+	                          device has. recv_pool, srq and private_data must not be set */
 	uint32_t recv_bytes;   /* 131072: what the peer may send before it is read; 8192 to 1 GiB,
 	                          made up to whole pages for each half. While the program holds on
 	                          to what it has moved out of the input buffer, up to twice as much

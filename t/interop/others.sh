@@ -102,6 +102,7 @@ one() {
 	sed 's/^/client: /' "$tmp/client"
 	sed 's/^/server: /' "$tmp/server"
 	cat "$tmp/differs"
+	dmesg | grep 'segfault at' | tail -n 3
 	return 1
 }
 
