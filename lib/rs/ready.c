@@ -95,6 +95,11 @@ bool evr_rs_shows_all(const struct evr_rs *rs)
 	return rs->shown.hangup;
 }
 
+static bool can_show(const struct evr_rs *rs)
+{
+	return rs->other_fd >= 0 && rs->fd >= 0 && rs->state != EVR_RS_NEW;
+}
+
 /*
  * A new one cannot show that it is hung up: it could never be undone. Nor can it show an error of
  * datagrams, which passes: it is readable then.
@@ -103,7 +108,7 @@ void evr_rs_show(struct evr_rs *rs)
 {
 	int events = evr_rs_poll_events(rs, POLLIN | POLLOUT | EVR_RS_RDHUP);
 
-	if (rs->other_fd < 0 || rs->fd < 0 || rs->state == EVR_RS_NEW)
+	if (!can_show(rs))
 		return;
 	if (events & POLLERR && !rs->dgram) {
 		show_error(rs);
@@ -115,4 +120,16 @@ void evr_rs_show(struct evr_rs *rs)
 		show_end_of_reading(rs);
 	if (events & POLLHUP)
 		show_hangup(rs);
+}
+
+void evr_rs_hide(struct evr_rs *rs)
+{
+	int events = evr_rs_poll_events(rs, POLLIN | POLLOUT | EVR_RS_RDHUP);
+
+	if (!can_show(rs))
+		return;
+	if (!(events & (POLLIN | POLLERR)))
+		show_readable(rs, false);
+	if (!(events & (POLLOUT | POLLERR)))
+		show_writable(rs, false);
 }

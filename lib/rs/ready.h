@@ -11,6 +11,8 @@
 
 /* As it is now. */
 void evr_rs_show(struct evr_rs *rs);
+/* Less than it showed, where there is less: what came is not shown yet. */
+void evr_rs_hide(struct evr_rs *rs);
 /* It has ended: nothing more will be shown. What can be read and written may still end. */
 bool evr_rs_shows_all(const struct evr_rs *rs);
 /* The error was told by other means. */

@@ -80,15 +80,23 @@ int evr_rs_watch(struct evr_rs *rs)
 	return ret;
 }
 
-/* Whom nobody can look after says so, for its user would wait for ever. */
+/*
+ * Whom nobody can look after says so, for its user would wait for ever. While its user is in rpoll()
+ * and between two of them, the number shows nothing new; nor does it show what is not there any more,
+ * for who asks poll(2) meanwhile may call what then waits.
+ */
 void evr_rs_settle(struct evr_rs *rs)
 {
 	int ret = evr_rs_watch(rs);
 
 	if (ret)
 		evr_rs_deafen(rs, ret);
-	if (!rs->nonblock || rs->fd < 0 || (rs->by_rpoll && rs->watched))
+	if (!rs->nonblock || rs->fd < 0)
 		return;
+	if (rs->by_rpoll && rs->watched) {
+		evr_rs_hide(rs);
+		return;
+	}
 	while (rs->cq_watched && !evr_rs_shows_all(rs) && evr_rs_arm(rs))
 		;
 	/* Last: who has waited for it comes for the lock. */

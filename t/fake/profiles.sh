@@ -7,7 +7,7 @@
 cd "$top_builddir" || exit 99
 
 profiles=${EVR_PROFILES:-rxe siw mlx5 bnxt_re irdma-iwarp cxgb4 ib odd}
-suites='conform destroy sweep schedule'
+suites='conform destroy sweep schedule streams'
 schedules=1500
 [ -z "$(make_var EVR_SAN_FLAGS)" ] || schedules=600
 schedules=${EVR_PROFILE_SCHEDULES:-$schedules}
@@ -19,7 +19,7 @@ export EVR_DESTROY_EVERY CK_TAP_LOG_FILE_NAME CK_VERBOSITY
 # suites_of PROFILE: InfiniBand is the device that comes and goes beside the one that destroy is run on.
 suites_of() {
 	case $1 in
-	ib) echo conform sweep schedule ;;
+	ib) echo conform sweep schedule streams ;;
 	*) echo "$suites" ;;
 	esac
 }
@@ -31,6 +31,7 @@ run() {
 	destroy) set -- "$@" t/destroy/roce.t ;;
 	sweep) set -- "$@" t/conform/sweep.t ;;
 	schedule) set -- "$@" t/schedule/schedule.t --count "$schedules" ;;
+	streams) set -- "$@" sh -c 't/rs/fake.t && t/unit/rs_fault.t' ;;
 	esac
 	profile=$1 suite=$2
 	shift 2
@@ -74,9 +75,9 @@ awk '
 	{ at[$1 " " $2] = $3 }
 	!($1 in seen) { seen[$1] = 1; rows[++n] = $1 }
 	END {
-		printf "# %-12s %9s %9s %9s %9s\n", "", "conform", "destroy", "sweep", "schedule"
+		printf "# %-12s %9s %9s %9s %9s %9s\n", "", "conform", "destroy", "sweep", "schedule", "streams"
 		for (i = 1; i <= n; i++)
-			printf "# %-12s %9s %9s %9s %9s\n", rows[i], state("conform"), state("destroy"),
-				state("sweep"), state("schedule")
+			printf "# %-12s %9s %9s %9s %9s %9s\n", rows[i], state("conform"), state("destroy"),
+				state("sweep"), state("schedule"), state("streams")
 	}' "$scratch/matrix"
 done_testing

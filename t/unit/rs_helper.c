@@ -10,6 +10,7 @@
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -292,6 +293,114 @@ START_TEST(one_that_leaves_rpoll_needs_nothing_new_to_be_shown)
 }
 END_TEST
 
+static short shown(int fd, short events, int timeout_ms)
+{
+	struct pollfd pfd = { .fd = fd, .events = events };
+
+	ck_assert_int_ge(poll(&pfd, 1, timeout_ms), 0);
+	return pfd.revents;
+}
+
+START_TEST(what_was_taken_after_rpoll_is_not_shown)
+{
+	struct rs_pair pair = rs_connect();
+	char bytes[100] = { 0 };
+
+	ck_assert_int_eq(rsend(pair.client, bytes, sizeof(bytes), 0), sizeof(bytes));
+	ck_assert_int_eq(shown(pair.server, POLLIN, PATIENCE_MS), POLLIN);
+	rs_events(pair.server, POLLOUT);
+	ck_assert_int_eq(rrecv(pair.server, bytes, sizeof(bytes), 0), sizeof(bytes));
+	ck_assert_int_eq(shown(pair.server, POLLIN, 0), 0);
+	rs_close(&pair);
+}
+END_TEST
+
+START_TEST(room_that_was_used_after_rpoll_is_not_shown)
+{
+	struct rs_pair pair = rs_connect();
+	char bytes[4096] = { 0 };
+
+	ck_assert_int_eq(shown(pair.client, POLLOUT, PATIENCE_MS), POLLOUT);
+	rs_events(pair.client, POLLIN);
+	while (rsend(pair.client, bytes, sizeof(bytes), 0) > 0)
+		;
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_int_eq(shown(pair.client, POLLOUT, 0), 0);
+	rs_close(&pair);
+}
+END_TEST
+
+enum { ROUNDS = 40, STEPS = 50, CHUNK_MAX = 40000 };
+
+static unsigned int draw(unsigned int *seed, unsigned int below)
+{
+	return (unsigned int)rand_r(seed) % below;
+}
+
+static void take_step(const struct rs_pair *pair, unsigned int *seed)
+{
+	static char bytes[CHUNK_MAX];
+	int fd = draw(seed, 2) ? pair->client : pair->server;
+	size_t len = 1 + draw(seed, sizeof(bytes));
+
+	switch (draw(seed, 8)) {
+	case 0:
+		usleep(draw(seed, 5000));
+		break;
+	case 1:
+		rs_events(fd, POLLIN | POLLOUT);
+		break;
+	case 2:
+	case 3:
+	case 4:
+		ck_assert(rsend(fd, bytes, len, 0) > 0 || errno == EAGAIN);
+		break;
+	default:
+		ck_assert(rrecv(fd, bytes, len, 0) > 0 || errno == EAGAIN);
+		break;
+	}
+}
+
+static void check_shown(int fd)
+{
+	short events = shown(fd, POLLIN | POLLOUT, 0);
+
+	if (events & POLLIN)
+		ck_assert_int_eq(rrecv(fd, (char[1]){ 0 }, 1, MSG_PEEK), 1);
+	if (events & POLLOUT)
+		ck_assert_int_eq(rsend(fd, (char[1]){ 0 }, 1, 0), 1);
+}
+
+/* And what there is, is shown some time after. */
+static void await_shown(int fd)
+{
+	const short both = POLLIN | POLLOUT;
+	int tries = PATIENCE_MS;
+
+	while (shown(fd, both, 0) != rs_events(fd, both) && tries--)
+		usleep(5000);
+	ck_assert_int_gt(tries, 0);
+}
+
+START_TEST(the_number_shows_nothing_that_is_not_there_and_all_that_is)
+{
+	struct rs_pair pair = rs_connect();
+	unsigned int seed = 1;
+	int i, j;
+
+	for (i = 0; i < ROUNDS; i++) {
+		for (j = 0; j < STEPS; j++) {
+			take_step(&pair, &seed);
+			check_shown(pair.client);
+			check_shown(pair.server);
+		}
+		await_shown(pair.client);
+		await_shown(pair.server);
+	}
+	rs_close(&pair);
+}
+END_TEST
+
 /* --- raccept --------------------------------------------------------------------------------- */
 
 START_TEST(raccept_that_fails_leaves_nothing_and_the_connection_waits)
@@ -362,6 +471,9 @@ int main(void)
 		a_listener_that_cannot_be_watched_accepts,
 		one_that_was_in_rpoll_before_it_listened_shows_what_comes,
 		one_that_leaves_rpoll_needs_nothing_new_to_be_shown,
+		what_was_taken_after_rpoll_is_not_shown,
+		room_that_was_used_after_rpoll_is_not_shown,
+		the_number_shows_nothing_that_is_not_there_and_all_that_is,
 		raccept_that_fails_leaves_nothing_and_the_connection_waits,
 		a_child_that_closed_everything_keeps_what_it_opened,
 	};
