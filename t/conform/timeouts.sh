@@ -8,6 +8,10 @@ wired_up "$1"
 # Requests that wait until it is known where the peer is: by default 60 or so, the others are lost.
 for dev in "$EVR_NETDEV_A" "$EVR_NETDEV_B"; do
 	echo 4194304 >"/proc/sys/net/ipv4/neigh/$dev/unres_qlen_bytes"
+	# And where it is stays known, unless a test loses the carrier: the kernel would ask again seconds
+	# after a peer asked, and keep the queue pairs whose frames wait for the answer.
+	echo 36000000 >"/proc/sys/net/ipv4/neigh/$dev/base_reachable_time_ms"
+	echo 36000 >"/proc/sys/net/ipv4/neigh/$dev/delay_first_probe_time"
 done
 # Requests that a listener has room for, before its program reads them.
 echo 4096 >/proc/sys/net/rdma_ucm/max_backlog
