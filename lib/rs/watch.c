@@ -81,9 +81,9 @@ int evr_rs_watch(struct evr_rs *rs)
 }
 
 /*
- * Whom nobody can look after says so, for its user would wait for ever. While its user is in rpoll()
- * and between two of them, the number shows nothing new; nor does it show what is not there any
- * more, for who asks poll(2) meanwhile may call what then waits.
+ * Whom nobody can look after says so, for its user would wait for ever. While its user is in
+ * rpoll() and between two of them, the number shows nothing new; nor does it show what is not there
+ * any more, for who asks poll(2) meanwhile may call what then waits.
  */
 void evr_rs_settle(struct evr_rs *rs)
 {
