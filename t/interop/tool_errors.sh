@@ -6,6 +6,7 @@
 
 kind=$1
 bin=$top_builddir/examples/tools/.libs
+where=$bin
 export LD_LIBRARY_PATH="$top_builddir/.libs"
 tmp=$(mktemp -d)
 out=$tmp/stdout
@@ -16,7 +17,7 @@ run() {
 	tool=$1
 	shift
 	since=$(date +%s)
-	timeout 60 $as "$bin/$tool" "$@" >"$out" 2>"$err"
+	timeout 60 $as "$where/$tool" "$@" >"$out" 2>"$err"
 	status=$?
 	took_s=$(($(date +%s) - since))
 }
@@ -224,8 +225,25 @@ other_options() {
 
 # --- limits and permissions ------------------------------------------------------
 
-# as_nobody TOOL ARGUMENT...: without the rights that a limit does not hold for.
-nobody="setpriv --reuid 65534 --regid 65534 --clear-groups"
+# Of a copy, for the checkout may be in a folder that is its owner's alone.
+public=$tmp/public
+make_public() {
+	mkdir "$public"
+	cp -L "$top_builddir"/.libs/lib*.so.? "$bin/ucmatose" "$public"
+	chmod -R a+rX "$tmp"
+}
+
+# as_nobody [COMMAND...]: from now on without the rights that a limit does not hold for.
+as_nobody() {
+	[ -d "$public" ] || make_public
+	where=$public
+	as="$* env LD_LIBRARY_PATH=$public setpriv --reuid 65534 --regid 65534 --clear-groups"
+}
+
+as_root() {
+	where=$bin
+	as=
+}
 
 few_files() {
 	as="prlimit --nofile=$1:$1"
@@ -233,20 +251,20 @@ few_files() {
 }
 
 limits() {
-	as="prlimit --memlock=65536:65536 $nobody"
+	as_nobody prlimit --memlock=65536:65536
 	says "too little locked memory" "ulimit -l" ucmatose -b "$EVR_IP4" -s "$EVR_IP4" -p 7999
-	as="prlimit --memlock=0:0 $nobody"
+	as_nobody prlimit --memlock=0:0
 	says "no locked memory at all" "ulimit -l" ucmatose -s "$EVR_IP4" -p 7999
-	as=
+	as_root
 	# From what the loop itself needs to what the last descriptor is for.
 	for files in 5 6 7 8 9 10; do cell "$kind: at most $files open files" few_files $files; done
-	as=
+	as_root
 	says "more messages at once than there may be" "make -C smaller" \
 		ucmatose -s "$EVR_IP4" -p 7999 -C 65536 -S 1
 }
 
 permissions() {
-	as=$nobody
+	as_nobody
 	says "a port for root only" "choose another with -p" ucmatose -b "$EVR_IP4" -p 80
 	chmod 600 /dev/infiniband/uverbs*
 	says "no permission on the device, for a client" "no permission" ucmatose -s "$EVR_IP4"
@@ -255,7 +273,7 @@ permissions() {
 	chmod 600 /dev/infiniband/rdma_cm
 	says "no permission on the CM's device" "no permission" ucmatose -s "$EVR_IP4"
 	chmod 666 /dev/infiniband/rdma_cm
-	as=
+	as_root
 }
 
 # --- the smaller tools -----------------------------------------------------------
