@@ -219,11 +219,7 @@ static bool spins(struct evr_rs *rs, struct evr_rs_wait *wait, uint64_t now)
 /* Who waits for longer waits again. */
 static int timeout_of(const struct evr_rs_wait *wait, uint64_t now)
 {
-	uint64_t left = wait->deadline_us - now;
-
-	if (wait->deadline_us == UINT64_MAX)
-		return -1;
-	return evr_clock_ms_of(left < INT32_MAX ? left : INT32_MAX);
+	return wait->deadline_us == UINT64_MAX ? -1 : evr_clock_ms_of(wait->deadline_us - now);
 }
 
 static int sleep_for(struct evr_rs *rs, int timeout_ms)

@@ -351,28 +351,6 @@ START_TEST(a_peer_that_stops_reading_holds_up_no_close)
 }
 END_TEST
 
-/* More microseconds than an int has. */
-enum { LONG_S = 3000 };
-
-START_TEST(a_close_waits_as_long_as_it_may_and_no_longer)
-{
-	const struct linger linger = { .l_onoff = 1, .l_linger = LONG_S };
-	pid_t peer = start_peer(read_nothing);
-	int fd = connect_to_peer();
-	uint64_t begun, took;
-
-	ck_assert_int_eq(rsetsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
-	fill_up(fd);
-	begun = clock_real_us();
-	ck_assert_int_eq(rclose(fd), 0);
-	took = clock_real_us() - begun;
-	ck_assert_msg(took >= (uint64_t)LONG_S * US_PER_S &&
-			      took <= (uint64_t)(LONG_S + CLOSE_S) * US_PER_S,
-		"%llu ms", (unsigned long long)took / 1000);
-	end_peer(peer);
-}
-END_TEST
-
 /* --- a device that goes ---------------------------------------------------------------------- */
 
 static bool is_active(void)
@@ -495,7 +473,6 @@ static void add_all(Suite *suite)
 	tcase_add_test(tcase, a_peer_that_is_killed_ends_the_reads_and_the_sends);
 	tcase_add_loop_test(tcase, a_peer_that_is_stopped_goes_on_where_it_was, 0, 3);
 	tcase_add_test(tcase, a_peer_that_stops_reading_holds_up_no_close);
-	tcase_add_test(tcase, a_close_waits_as_long_as_it_may_and_no_longer);
 	tcase = add_case(suite, "device");
 	tcase_add_test(tcase, a_device_that_goes_ends_the_stream_and_comes_back);
 	tcase = add_case(suite, "silence");

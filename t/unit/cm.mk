@@ -1,9 +1,12 @@
 # Tests of lib/util, lib/kern and lib/cm.
-EVR_UNIT_TESTS += t/unit/util_fdmap.t t/unit/util_ptrmap.t
+EVR_UNIT_TESTS += t/unit/util_fdmap.t t/unit/util_ptrmap.t t/unit/util_clock.t
 EVR_UNIT_TESTS += t/unit/kern_abi.t t/unit/kern_commands.t t/unit/kern_event.t
 t_unit_util_fdmap_t_SOURCES = t/unit/util_fdmap.c
 t_unit_util_fdmap_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_util_fdmap_t_LDADD = libevr_test.la libevr_util.la $(CHECK_LIBS)
+t_unit_util_clock_t_SOURCES = t/unit/util_clock.c
+t_unit_util_clock_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_util_clock_t_LDADD = libevr_test.la $(CHECK_LIBS)
 t_unit_util_ptrmap_t_SOURCES = t/unit/util_ptrmap.c
 t_unit_util_ptrmap_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_util_ptrmap_t_LDADD = libevr_test.la libevr_util.la $(CHECK_LIBS)
