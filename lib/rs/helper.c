@@ -147,26 +147,36 @@ static void put_last(struct evr_rs_list *list, struct evr_rs *rs)
 	pthread_mutex_unlock(&helper.lock);
 }
 
+typedef bool is_over_fn(struct evr_rs *rs, uint64_t now);
+
+/* Who uses it is not made to hand over its lock: it stays on the list. */
+static bool is_over_now(struct evr_rs *rs, is_over_fn *is_over, uint64_t now)
+{
+	bool over;
+
+	if (pthread_mutex_trylock(&rs->lock))
+		return false;
+	over = is_over(rs, now);
+	if (over)
+		rs->late = false;
+	pthread_mutex_unlock(&rs->lock);
+	return over;
+}
+
 /* Only the thread takes from the lists, so that the last one stays where it is meanwhile. */
-static void look_at(struct evr_rs_list *list, bool (*is_over)(struct evr_rs *rs, uint64_t now))
+static void look_at(struct evr_rs_list *list, is_over_fn *is_over)
 {
 	struct evr_rs *rs, *last = last_of(list);
 	uint64_t now = last ? evr_clock_now_us() : 0;
-	bool over;
 
 	do {
 		rs = take_first(list, last);
 		if (!rs)
 			return;
-		pthread_mutex_lock(&rs->lock);
-		over = is_over(rs, now);
-		if (over)
-			rs->late = false;
+		if (is_over_now(rs, is_over, now))
+			forget(rs);
 		else
 			put_last(list, rs);
-		pthread_mutex_unlock(&rs->lock);
-		if (over)
-			forget(rs);
 	} while (rs != last);
 }
 
