@@ -37,6 +37,7 @@ static struct {
 	unsigned int users; /* rsockets that are watched, timers, and the entries of the lists */
 	struct evr_rs_list late;
 	struct evr_rs_list closing;
+	struct evr_rs *in_hand; /* of a list, while it is looked at */
 } helper = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.epoll_fd = -1,
@@ -123,6 +124,7 @@ static struct evr_rs *last_of(struct evr_rs_list *list)
 static void forget(struct evr_rs *rs)
 {
 	pthread_mutex_lock(&helper.lock);
+	helper.in_hand = NULL;
 	helper.users--;
 	pthread_mutex_unlock(&helper.lock);
 	evr_rs_put(rs);
@@ -136,6 +138,7 @@ static struct evr_rs *take_first(struct evr_rs_list *list, struct evr_rs *last)
 	rs = last ? TAILQ_FIRST(list) : NULL;
 	if (rs)
 		TAILQ_REMOVE(list, rs, helper_link);
+	helper.in_hand = rs;
 	pthread_mutex_unlock(&helper.lock);
 	return rs;
 }
@@ -144,6 +147,7 @@ static void put_last(struct evr_rs_list *list, struct evr_rs *rs)
 {
 	pthread_mutex_lock(&helper.lock);
 	TAILQ_INSERT_TAIL(list, rs, helper_link);
+	helper.in_hand = NULL;
 	pthread_mutex_unlock(&helper.lock);
 }
 
@@ -312,17 +316,22 @@ bool evr_rs_helper_is_ours(void)
 	return helper.pid == evr_rs_pid();
 }
 
+static bool holds_up_exit(const struct evr_rs *rs)
+{
+	return rs && rs->closing && !rs->apart;
+}
+
 static bool has_closing(void)
 {
 	struct evr_rs *rs;
 	bool any;
 
 	pthread_mutex_lock(&helper.lock);
-	any = false;
+	any = holds_up_exit(helper.in_hand);
 	TAILQ_FOREACH (rs, &helper.closing, helper_link)
-		any = any || !rs->apart;
+		any = any || holds_up_exit(rs);
 	TAILQ_FOREACH (rs, &helper.late, helper_link)
-		any = any || rs->closing;
+		any = any || holds_up_exit(rs);
 	pthread_mutex_unlock(&helper.lock);
 	return any;
 }
@@ -356,6 +365,7 @@ void evr_rs_helper_begin_child(void)
 	helper.users = 0;
 	TAILQ_INIT(&helper.late);
 	TAILQ_INIT(&helper.closing);
+	helper.in_hand = NULL;
 	pthread_mutex_unlock(&helper.lock);
 }
 
