@@ -13,6 +13,7 @@ endif
 include t/rs/local.mk
 include t/preload/local.mk
 include t/conform/local.mk
+include t/scale/local.mk
 include t/schedule/local.mk
 include t/destroy/local.mk
 endif

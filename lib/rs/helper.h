@@ -34,7 +34,7 @@ void evr_rs_enter_rpoll(struct evr_rs *rs);
 void evr_rs_leave_rpoll(struct evr_rs *rs);
 /* Who has been there reads, and will be there again when there is nothing left to read. */
 void evr_rs_stay_in_rpoll(struct evr_rs *rs);
-/* What a call returned. Who asks again and again for what is not there looks at it as rpoll() does. */
+/* What a call returned. Who asks in vain again and again looks at it, as rpoll() does. */
 void evr_rs_answered(struct evr_rs *rs, ssize_t ret);
 /* Whether it needs no more looking at for that. */
 bool evr_rs_comes_back(struct evr_rs *rs, uint64_t now_us);

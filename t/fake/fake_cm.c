@@ -274,5 +274,6 @@ void fake_cm_reset(void)
 	fake_wire_reset();
 	fake_mc_reset();
 	fake_services_reset();
+	fake_ports_reset();
 	fake_table_free(&fake_ids);
 }

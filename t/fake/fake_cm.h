@@ -220,6 +220,7 @@ void fake_bind_any(struct fake_id *id, int family, int *err);
 int fake_port_check(const struct fake_id *id, bool reuseaddr);
 /* It goes, and its port is another's. */
 void fake_port_leave(struct fake_id *id);
+void fake_ports_reset(void);
 /* Where a packet to addr goes, on the sender's device or any loopback. */
 struct fake_id *fake_listener_find(const struct fake_id *from);
 void fake_addr_arrive(const struct fake_packet *packet);

@@ -5,7 +5,8 @@
 #include <string.h>
 #include <sys/queue.h>
 
-enum { FIRST_DYNAMIC_PORT = 49152 };
+/* Those that Linux gives where nothing else is set. */
+enum { FIRST_DYNAMIC_PORT = 32768, DYNAMIC_PORTS = 28232 };
 
 static uint16_t family_of(const void *addr)
 {
@@ -57,14 +58,23 @@ int fake_port_check(const struct fake_id *id, bool reuseaddr)
 	return 0;
 }
 
+/* Where the search for a port begins: behind the last one given. */
+static int next_dynamic;
+
+void fake_ports_reset(void)
+{
+	next_dynamic = 0;
+}
+
 static int take_port(struct fake_id *id)
 {
-	int port, err = -EADDRNOTAVAIL;
+	int i, err = -EADDRNOTAVAIL;
 
 	if (fake_addr_port(&id->src))
 		return fake_port_check(id, id->reuseaddr);
-	for (port = FIRST_DYNAMIC_PORT; err && port <= 0xffff; port++) {
-		fake_addr_set_port(id, &id->src, (uint16_t)port);
+	for (i = 0; err && i < DYNAMIC_PORTS; i++) {
+		fake_addr_set_port(id, &id->src, (uint16_t)(FIRST_DYNAMIC_PORT + next_dynamic));
+		next_dynamic = (next_dynamic + 1) % DYNAMIC_PORTS;
 		err = fake_port_check(id, false);
 	}
 	return err;

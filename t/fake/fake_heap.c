@@ -24,6 +24,7 @@ int __wrap_posix_memalign(void **memory, size_t align, size_t size);
 
 /* The library may have a thread of its own. */
 static struct {
+	atomic_uint count;
 	atomic_uint left;
 	atomic_bool lasting;
 	atomic_bool failed;
@@ -48,10 +49,16 @@ bool fake_heap_failed(void)
 	return heap.failed;
 }
 
+unsigned fake_heap_count(void)
+{
+	return heap.count;
+}
+
 static bool fails(void)
 {
 	unsigned left = heap.left, after;
 
+	heap.count += !in_fake;
 	do {
 		if (!left || in_fake)
 			return false;

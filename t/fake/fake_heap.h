@@ -14,5 +14,7 @@ void fake_heap_fail_nth(unsigned n);
 void fake_heap_fail_from(unsigned n);
 /* Whether it has come. */
 bool fake_heap_failed(void);
+/* How many there were so far. */
+unsigned fake_heap_count(void);
 
 #endif
