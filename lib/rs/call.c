@@ -28,10 +28,8 @@ struct evr_rs *evr_rs_enter(int fd)
 
 ssize_t evr_rs_leave(struct evr_rs *rs, ssize_t ret)
 {
-	if (rs->nonblock || rs->watched) {
-		evr_rs_answered(rs, ret);
+	if (rs->nonblock || rs->watched)
 		evr_rs_settle(rs);
-	}
 	pthread_mutex_unlock(&rs->lock);
 	evr_rs_put(rs);
 	return evr_rs_result(ret);

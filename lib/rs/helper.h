@@ -4,8 +4,8 @@
  * listens, connects or is connected, or one that is closing. It watches the channels of each, takes
  * what they have, and shows it on the number.
  *
- * An rsocket that is in rpoll(), or whose user spins, needs no help: its user looks at it. It comes
- * back to the helper when nobody has been there for a while.
+ * An rsocket that is in rpoll() needs no help: its user looks at it. It comes back to the helper
+ * when it has not been there for a while.
  */
 #ifndef EVR_RS_HELPER_H
 #define EVR_RS_HELPER_H
@@ -14,8 +14,6 @@
 
 /* How long nobody has to have been in rpoll(), or to have read, for it to come back. */
 enum { EVR_RS_LATE_US = 2000 };
-/* How many calls in a row that say EAGAIN are taken for spinning, at first. */
-enum { EVR_RS_ASKS = 32 };
 
 /* --- watch ----------------------------------------------------------------------------------- */
 
@@ -34,8 +32,6 @@ void evr_rs_enter_rpoll(struct evr_rs *rs);
 void evr_rs_leave_rpoll(struct evr_rs *rs);
 /* Who has been there reads, and will be there again when there is nothing left to read. */
 void evr_rs_stay_in_rpoll(struct evr_rs *rs);
-/* What a call returned. Who asks in vain again and again looks at it, as rpoll() does. */
-void evr_rs_answered(struct evr_rs *rs, ssize_t ret);
 /* Whether it needs no more looking at for that. */
 bool evr_rs_comes_back(struct evr_rs *rs, uint64_t now_us);
 

@@ -105,10 +105,6 @@ struct evr_rs {
 	bool touched;	     /* since the helper saw it last, */
 	uint64_t rpolled_us; /* and when that saw it */
 	struct {
-		unsigned int num, most; /* in a row, and how many are taken for spinning */
-		bool spins;
-	} asks; /* for what is not there */
-	struct {
 		bool on;
 		int fd; /* a timer */
 		uint32_t count;

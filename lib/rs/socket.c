@@ -27,7 +27,6 @@ int evr_rs_new(const struct evr_rs_options *options, int domain, struct evr_rs *
 	rs->fd = rs->other_fd = -1;
 	rs->domain = domain;
 	rs->options = *options;
-	rs->asks.most = EVR_RS_ASKS;
 	TAILQ_INIT(&rs->listener.requested);
 	TAILQ_INIT(&rs->listener.accepting);
 	TAILQ_INIT(&rs->listener.accepted);

@@ -6,8 +6,6 @@
 #include "rs/helper.h"
 #include "rs/ready.h"
 
-enum { ASKS_MAX = 1 << 20 };
-
 /* --- watching -------------------------------------------------------------------------------- */
 
 /* A child of fork() leaves alone what its parent watches. */
@@ -151,38 +149,6 @@ void evr_rs_stay_in_rpoll(struct evr_rs *rs)
 	rs->touched = true;
 }
 
-/*
- * Whether its user, who is told that there is nothing, will sleep then, nobody knows. Who asks that
- * often without sleeping most likely goes on: each message would wake the helper for nothing.
- */
-void evr_rs_answered(struct evr_rs *rs, ssize_t ret)
-{
-	bool in_vain = ret == -EAGAIN && evr_rs_is_going(rs);
-
-	rs->asks.num = in_vain ? rs->asks.num + 1 : 0;
-	if (!in_vain || !rs->nonblock)
-		return;
-	if (!rs->by_rpoll && rs->asks.num < rs->asks.most)
-		return;
-	if (!rs->by_rpoll)
-		rs->asks.spins = true;
-	evr_rs_enter_rpoll(rs);
-	evr_rs_leave_rpoll(rs);
-}
-
-/* Who slept after all has waited for what came meanwhile. It has to spin for longer from now on. */
-static void settle_late(struct evr_rs *rs)
-{
-	bool readable = rs->shown.readable, full = rs->shown.full;
-
-	evr_rs_settle(rs);
-	if (rs->asks.spins && rs->asks.most < ASKS_MAX &&
-		(rs->shown.readable > readable || rs->shown.full < full))
-		rs->asks.most *= 2;
-	rs->asks.spins = false;
-	rs->asks.num = 0;
-}
-
 bool evr_rs_comes_back(struct evr_rs *rs, uint64_t now_us)
 {
 	if (rs->state == EVR_RS_CLOSED || !rs->by_rpoll)
@@ -197,6 +163,6 @@ bool evr_rs_comes_back(struct evr_rs *rs, uint64_t now_us)
 		return true;
 	rs->by_rpoll = false;
 	rs->late = false;
-	settle_late(rs);
+	evr_rs_settle(rs);
 	return true;
 }

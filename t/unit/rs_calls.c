@@ -19,8 +19,6 @@
 #include <unistd.h>
 
 enum { WARM_UP = 5, ROUNDS = 50, BYTES = 64, MANY = 1000, QUIET_MS = 50 };
-/* SOME are taken for spinning at first. */
-enum { SOME_ASKS = 40, MANY_ASKS = 2000 };
 /* The library's thread looks as often as it takes; it is not the one who waits. */
 enum { EACH_TICK = 1000000 };
 
@@ -236,7 +234,7 @@ static void costs_at_most(const struct cost *cost, const struct cost *most)
 				"a message takes %u of %s in the %s's thread, not %u",
 				cost->call[i][j], names[j], i == USER ? "user" : "library",
 				most->call[i][j]);
-	ck_assert_uint_eq(cost->call[USER][POLL], most->call[USER][POLL]);
+	ck_assert_uint_eq(cost->call[USER][POLL], 1);
 }
 
 /* --- the tests ------------------------------------------------------------------------------- */
@@ -272,48 +270,6 @@ START_TEST(by_the_number_a_byte_is_sent_and_taken_back)
 		.call[HELPER] = { [READ] = 1, [SEND] = 1, [CLOCK] = EACH_TICK },
 	};
 	struct cost cost = measure(poll);
-
-	costs_at_most(&cost, &most);
-}
-END_TEST
-
-/* What it waits with does not sleep: the other end may speak when it has asked for a while. */
-static int ask_again(struct pollfd *fds, nfds_t num, int timeout_ms)
-{
-	static int asked;
-
-	(void)fds;
-	(void)timeout_ms;
-	if (++asked % MANY_ASKS == 0)
-		sem_post(&sleeps);
-	return (int)num;
-}
-
-/* The library's thread leaves those alone. */
-START_TEST(one_that_spins_by_itself_costs_nothing)
-{
-	const struct cost most = { .call[HELPER] = { [CLOCK] = EACH_TICK } };
-	struct cost cost = measure(ask_again);
-
-	costs_at_most(&cost, &most);
-}
-END_TEST
-
-static int ask_a_while_and_poll(struct pollfd *fds, nfds_t num, int timeout_ms)
-{
-	static int asked;
-
-	return ++asked % SOME_ASKS ? (int)num : poll(fds, num, timeout_ms);
-}
-
-/* It was taken for one that spins, and told late, once. */
-START_TEST(one_that_spins_and_then_sleeps_by_the_number_costs_what_that_does)
-{
-	const struct cost most = {
-		.call[USER] = { [ARM] = 1, [POLL] = 1, [RECV] = 1 },
-		.call[HELPER] = { [READ] = 1, [SEND] = 1, [CLOCK] = EACH_TICK },
-	};
-	struct cost cost = measure(ask_a_while_and_poll);
 
 	costs_at_most(&cost, &most);
 }
@@ -384,8 +340,6 @@ int main(void)
 		a_blocking_call_that_sleeps_arms_polls_and_reads_the_event,
 		one_in_rpoll_costs_the_same_and_at_most_a_timer,
 		by_the_number_a_byte_is_sent_and_taken_back,
-		one_that_spins_by_itself_costs_nothing,
-		one_that_spins_and_then_sleeps_by_the_number_costs_what_that_does,
 		two_that_wait_do_not_wake_each_other_for_ever,
 	};
 
