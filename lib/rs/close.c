@@ -113,19 +113,22 @@ static void linger(struct evr_rs *rs, uint64_t deadline_us)
 	struct evr_rs_wait wait = evr_rs_wait_until(deadline_us);
 	int ret = 0;
 
+	wait.closes = true;
 	while ((!ret || ret == -EINTR) && evr_rs_is_going(rs) && !evr_rs_has_arrived(rs)) {
 		evr_rs_take_arrivals(rs);
 		ret = evr_rs_wait(rs, &wait);
 	}
 }
 
-/* The number is free at once, whatever is still to be done. */
+/* The number is free at once, and who is in a call leaves it, whatever is still to be done. */
 static void close_number(struct evr_rs *rs)
 {
+	rs->closed = true;
 	evr_rs_unwatch(rs);
 	evr_rs_keepalive_stop(rs);
 	close(rs->fd);
 	rs->fd = -1;
+	evr_rs_wake(rs);
 }
 
 /* Whether it takes time until the peer knows all, or datagrams have left. */

@@ -107,6 +107,7 @@ static bool is_done(struct evr_rs *rs, uint64_t now)
 	rs->unanswered = false;
 	rs->state = EVR_RS_CLOSED;
 	evr_rs_end(rs);
+	evr_rs_wake(rs);
 	return true;
 }
 

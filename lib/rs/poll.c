@@ -3,6 +3,7 @@
 /* poll(2) of rsockets and of other descriptors at once. */
 #include "rs/dgram.h"
 #include "rs/helper.h"
+#include "rs/ready.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -40,6 +41,8 @@ static int stream_events(const struct evr_rs *rs)
 
 static int all_events(const struct evr_rs *rs)
 {
+	if (rs->closed)
+		return POLLNVAL;
 	switch (rs->state) {
 	case EVR_RS_NEW:
 		return rs->dgram ? WRITABLE : WRITABLE | POLLHUP;
@@ -226,7 +229,10 @@ static bool enter(struct watches *all, struct watch *watch, short wanted, int sl
 	watch->at = all->kernel_num;
 	watch->num = evr_rs_sleep_fds(rs, &all->kernel[all->kernel_num]);
 	all->kernel_num += watch->num;
-	watch->sleeper.fd = sleeper_fd;
+	/* What this one does not wait for another may, by the number. */
+	if (!news && rs->by_rpoll)
+		evr_rs_show(rs);
+	watch->sleeper = (struct evr_rs_sleeper){ .fd = sleeper_fd, .polls = true };
 	evr_rs_sleep_on(rs, &watch->sleeper);
 	pthread_mutex_unlock(&rs->lock);
 	return news;

@@ -46,6 +46,7 @@ struct evr_rs_dgram;
 struct evr_rs_sleeper {
 	TAILQ_ENTRY(evr_rs_sleeper) link;
 	int fd;
+	bool polls; /* in rpoll(), where it looks at all of it when it wakes up */
 };
 
 TAILQ_HEAD(evr_rs_list, evr_rs);
@@ -109,6 +110,7 @@ struct evr_rs {
 		int fd; /* a timer */
 		uint32_t count;
 	} keepalive;
+	bool closed;	      /* by rclose(), whatever is still to be said: it is EBADF to others */
 	atomic_bool closing;  /* the helper sees to what is left to do, */
 	uint64_t deadline_us; /* until then */
 	TAILQ_ENTRY(evr_rs) helper_link;
@@ -215,6 +217,7 @@ void evr_rs_post(
 struct evr_rs_wait {
 	uint64_t deadline_us; /* UINT64_MAX: never */
 	uint64_t spin_us;     /* until when not to sleep; 0: not known yet */
+	bool closes;	      /* it goes on after the number was closed */
 };
 struct evr_rs_wait evr_rs_wait_until(uint64_t deadline_us);
 int evr_rs_wait(struct evr_rs *rs, struct evr_rs_wait *wait);

@@ -70,6 +70,7 @@ int evr_rs_watch(struct evr_rs *rs)
 
 	if (!needs_help(rs)) {
 		evr_rs_unwatch(rs);
+		rs->by_rpoll = false;
 		return 0;
 	}
 	ret = watch_cm(rs);
@@ -105,10 +106,19 @@ void evr_rs_settle(struct evr_rs *rs)
 
 /* --- when there is something ----------------------------------------------------------------- */
 
+static void serve_timer(struct evr_rs *rs)
+{
+	evr_rs_keepalive_due(rs);
+	if (!rs->stream.error)
+		return;
+	evr_rs_wake(rs);
+	evr_rs_settle(rs);
+}
+
 void evr_rs_serve(struct evr_rs *rs, enum evr_rs_kind kind)
 {
 	if (kind == EVR_RS_TIMER) {
-		evr_rs_keepalive_due(rs);
+		serve_timer(rs);
 		return;
 	}
 	if (!rs->watched)
@@ -149,6 +159,17 @@ void evr_rs_stay_in_rpoll(struct evr_rs *rs)
 	rs->touched = true;
 }
 
+/* Who sleeps in another call looks only for what that wants. */
+static bool is_polled(const struct evr_rs *rs)
+{
+	const struct evr_rs_sleeper *sleeper;
+
+	TAILQ_FOREACH (sleeper, &rs->sleepers, link)
+		if (sleeper->polls)
+			return true;
+	return false;
+}
+
 bool evr_rs_comes_back(struct evr_rs *rs, uint64_t now_us)
 {
 	if (rs->state == EVR_RS_CLOSED || !rs->by_rpoll)
@@ -159,7 +180,7 @@ bool evr_rs_comes_back(struct evr_rs *rs, uint64_t now_us)
 	if (now_us < rs->rpolled_us + EVR_RS_LATE_US)
 		return false;
 	/* Its user has slept for long, and says when it wakes up. */
-	if (!TAILQ_EMPTY(&rs->sleepers))
+	if (is_polled(rs))
 		return true;
 	rs->by_rpoll = false;
 	rs->late = false;
