@@ -82,30 +82,52 @@ void *fake_alloc(size_t size)
 	return memory;
 }
 
+/* When they are at least half of it. */
+static void forget_first(struct fake_table *table)
+{
+	uint32_t num = 0;
+
+	while (num < table->size && !table->slots[num])
+		num++;
+	if (!num || num < table->size / 2)
+		return;
+	memmove(table->slots, table->slots + num, (table->size - num) * sizeof(*table->slots));
+	table->gone += num;
+}
+
+static void grow(struct fake_table *table)
+{
+	uint32_t size = table->size ? table->size * 2 : 64;
+	void **slots = fake_alloc(size * sizeof(*slots));
+
+	if (table->size)
+		memcpy(slots, table->slots, table->size * sizeof(*slots));
+	free(table->slots);
+	table->slots = slots;
+	table->size = size;
+}
+
+/* Numbers begin at 1, and none is given twice. */
 uint32_t fake_table_add(struct fake_table *table, void *object)
 {
-	if (table->last + 1 >= table->size) {
-		uint32_t size = table->size ? table->size * 2 : 64;
-		void **slots = fake_alloc(size * sizeof(*slots));
-
-		if (table->size)
-			memcpy(slots, table->slots, table->size * sizeof(*slots));
-		free(table->slots);
-		table->slots = slots;
-		table->size = size;
-	}
-	table->slots[++table->last] = object;
+	if (table->last - table->gone == table->size)
+		forget_first(table);
+	if (table->last - table->gone == table->size)
+		grow(table);
+	table->slots[table->last++ - table->gone] = object;
 	return table->last;
 }
 
 void *fake_table_find(const struct fake_table *table, uint32_t number)
 {
-	return number <= table->last && table->slots ? table->slots[number] : NULL;
+	if (number <= table->gone || number > table->last)
+		return NULL;
+	return table->slots[number - table->gone - 1];
 }
 
 void fake_table_remove(struct fake_table *table, uint32_t number)
 {
-	table->slots[number] = NULL;
+	table->slots[number - table->gone - 1] = NULL;
 }
 
 void fake_table_free(struct fake_table *table)

@@ -34,6 +34,7 @@ void *fake_alloc(size_t size);
 struct fake_table {
 	void **slots;
 	uint32_t size;
+	uint32_t gone; /* the numbers up to here are nobody's any more, and have no slot */
 	uint32_t last;
 };
 

@@ -14,4 +14,22 @@ t_scale_device_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
 t_scale_device_LDADD = libevrdma.la $(LIBEVENT_LIBS)
 GUEST_TESTS += t/scale/scale.sh:rxe
 EXTRA_DIST += t/scale/scale.sh
+
+# The same loop for as long as is asked, on the fake and on a device.
+EVR_ENDURE = t/scale/endure.c t/scale/endure.h
+check_PROGRAMS += t/scale/endure_fake.t t/scale/endure_device
+EVR_LONG_TESTS += t/scale/endure_fake.t
+t_scale_endure_fake_t_SOURCES = t/scale/endure_fake.c $(EVR_ENDURE)
+t_scale_endure_fake_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
+t_scale_endure_fake_t_LDADD = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS)
+t_scale_endure_device_SOURCES = t/scale/endure_device.c $(EVR_ENDURE) \
+	t/schedule/resources.c t/schedule/resources.h
+t_scale_endure_device_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(NL_CFLAGS)
+t_scale_endure_device_LDADD = libevrdma.la $(LIBEVENT_LIBS) $(NL_LIBS)
+GUEST_TESTS += t/scale/endure.sh:rxe t/scale/endure.sh:siw
+EXTRA_DIST += t/scale/endure.sh
+endurance: t/scale/endure_fake.t t/scale/endure_device
+	t/scale/endure_fake.t 600
+	top_srcdir=$(abs_top_srcdir) top_builddir=$(abs_top_builddir) \
+		$(abs_top_srcdir)/t/guest/run -t 400 $(abs_top_srcdir)/t/scale/endure.sh rxe 180
 endif
