@@ -82,57 +82,69 @@ void *fake_alloc(size_t size)
 	return memory;
 }
 
-/* When they are at least half of it. */
-static void forget_first(struct fake_table *table)
-{
-	uint32_t num = 0;
+enum { CHUNK = 256 };
 
-	while (num < table->size && !table->slots[num])
-		num++;
-	if (!num || num < table->size / 2)
-		return;
-	memmove(table->slots, table->slots + num, (table->size - num) * sizeof(*table->slots));
-	table->gone += num;
+struct fake_chunk {
+	unsigned used;
+	void *slots[CHUNK];
+};
+
+static struct fake_chunk *chunk_of(const struct fake_table *table, uint32_t number)
+{
+	return number / CHUNK < table->size ? table->chunks[number / CHUNK] : NULL;
 }
 
 static void grow(struct fake_table *table)
 {
-	uint32_t size = table->size ? table->size * 2 : 64;
-	void **slots = fake_alloc(size * sizeof(*slots));
+	uint32_t size = table->size ? table->size * 2 : 16;
+	struct fake_chunk **chunks = fake_alloc(size * sizeof(*chunks));
 
 	if (table->size)
-		memcpy(slots, table->slots, table->size * sizeof(*slots));
-	free(table->slots);
-	table->slots = slots;
+		memcpy(chunks, table->chunks, table->size * sizeof(*chunks));
+	free(table->chunks);
+	table->chunks = chunks;
 	table->size = size;
 }
 
 /* Numbers begin at 1, and none is given twice. */
 uint32_t fake_table_add(struct fake_table *table, void *object)
 {
-	if (table->last - table->gone == table->size)
-		forget_first(table);
-	if (table->last - table->gone == table->size)
+	uint32_t number = ++table->last;
+
+	if (number / CHUNK == table->size)
 		grow(table);
-	table->slots[table->last++ - table->gone] = object;
-	return table->last;
+	if (!chunk_of(table, number))
+		table->chunks[number / CHUNK] = fake_alloc(sizeof(struct fake_chunk));
+	chunk_of(table, number)->slots[number % CHUNK] = object;
+	chunk_of(table, number)->used++;
+	return number;
 }
 
 void *fake_table_find(const struct fake_table *table, uint32_t number)
 {
-	if (number <= table->gone || number > table->last)
-		return NULL;
-	return table->slots[number - table->gone - 1];
+	const struct fake_chunk *chunk = chunk_of(table, number);
+
+	return chunk ? chunk->slots[number % CHUNK] : NULL;
 }
 
 void fake_table_remove(struct fake_table *table, uint32_t number)
 {
-	table->slots[number - table->gone - 1] = NULL;
+	struct fake_chunk *chunk = chunk_of(table, number);
+
+	chunk->slots[number % CHUNK] = NULL;
+	if (--chunk->used)
+		return;
+	free(chunk);
+	table->chunks[number / CHUNK] = NULL;
 }
 
 void fake_table_free(struct fake_table *table)
 {
-	free(table->slots);
+	uint32_t i;
+
+	for (i = 0; i < table->size; i++)
+		free(table->chunks[i]);
+	free(table->chunks);
 	memset(table, 0, sizeof(*table));
 }
 

@@ -32,9 +32,8 @@ void *fake_alloc(size_t size);
 
 /* Numbers from 1 on, never given out twice before a reset. */
 struct fake_table {
-	void **slots;
-	uint32_t size;
-	uint32_t gone; /* the numbers up to here are nobody's any more, and have no slot */
+	struct fake_chunk **chunks; /* of numbers that follow each other; NULL: all are gone */
+	uint32_t size;		    /* in chunks */
 	uint32_t last;
 };
 

@@ -19,7 +19,7 @@ enum {
 	ACTIONS = 8, /* of a step */
 	ROUND_STEPS = 250,
 	WARM_UP = 4, /* rounds: what is made as it is needed has been by then, mostly */
-	HEAP_SLACK = 2 * 1024 * 1024,
+	HEAP_SLACK = 256 * 1024,
 	US_PER_S = 1000000,
 	SAY_US = 10000000,
 	NS_PER_US = 1000
