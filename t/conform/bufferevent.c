@@ -131,6 +131,40 @@ START_TEST(a_reader_that_stops_reading_stops_the_sender)
 }
 END_TEST
 
+static bool server_has_some(struct fixture *f)
+{
+	return side_input(&bevs.server) == 1000;
+}
+
+/* As who finds half a message. */
+static void put_back(struct side *side, size_t len)
+{
+	struct evbuffer *input = bufferevent_get_input(side->bev);
+	char bytes[100];
+
+	ck_assert_int_eq(evbuffer_remove(input, bytes, len), len);
+	ck_assert_int_eq(evbuffer_prepend(input, bytes, len), 0);
+}
+
+START_TEST(what_is_put_back_is_not_taken_for_what_comes)
+{
+	int i;
+
+	bevs_start();
+	side_write(&bevs.client, 1000);
+	bevs_run_until(server_has_some);
+	bufferevent_disable(bevs.server.bev, EV_READ);
+	side_write(&bevs.client, 10000);
+	fixture_run_a_little(bevs.f);
+	for (i = 0; i < 1000; i++)
+		put_back(&bevs.server, 10);
+	bevs.server.on_read = side_check;
+	bufferevent_enable(bevs.server.bev, EV_READ);
+	side_await(&bevs.server, 11000);
+	ck_assert_uint_eq(bevs.server.eof + bevs.server.errors, 0);
+}
+END_TEST
+
 /* At the watermark itself libevent would call again at once. */
 static void read_one(struct side *side)
 {
@@ -284,6 +318,7 @@ TCase *bufferevent_case(void)
 	tcase_add_test(tcase,what_was_added_while_EV_WRITE_was_disabled_goes_when_it_is_enabled);
 	tcase_add_test(tcase, a_file_is_sent_like_any_bytes);
 	tcase_add_test(tcase, a_reader_that_stops_reading_stops_the_sender);
+	tcase_add_test(tcase, what_is_put_back_is_not_taken_for_what_comes);
 	tcase_add_test(tcase, the_input_buffer_never_has_more_than_the_high_watermark);
 	tcase_add_test(tcase, the_read_callback_waits_for_the_low_watermark);
 	tcase_add_test(tcase, a_reader_that_gathers_everything_does_not_stop_the_stream);

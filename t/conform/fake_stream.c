@@ -56,12 +56,45 @@ START_TEST(a_peer_that_breaks_off_a_send_has_not_closed)
 }
 END_TEST
 
+static bool server_has_some(struct fixture *f)
+{
+	return side_input(&bevs.server) == 777;
+}
+
+/* What stands for the error is not the last of what was put back. */
+START_TEST(what_is_put_back_before_an_error_stays_whole)
+{
+	struct evbuffer *input;
+	char bytes[10];
+
+	bevs_start();
+	input = bufferevent_get_input(bevs.server.bev);
+	side_write(&bevs.client, 777);
+	bevs_run_until(server_has_some);
+	bufferevent_disable(bevs.server.bev, EV_READ);
+	evrdma_conn_close(evrdma_bufferevent_get_conn(bevs.client.bev));
+	fixture_run_a_little(bevs.f);
+	ck_assert_int_eq(evbuffer_remove(input, bytes, sizeof(bytes)), sizeof(bytes));
+	ck_assert_int_eq(evbuffer_prepend(input, bytes, sizeof(bytes)), 0);
+	fixture_run_a_little(bevs.f);
+	ck_assert_uint_eq(evbuffer_get_length(input), 777);
+	ck_assert_uint_eq(bevs.server.errors + bevs.server.eof, 0);
+	bufferevent_enable(bevs.server.bev, EV_READ);
+	bevs_run_until(server_has_error);
+	ck_assert_uint_eq(bevs.server.errors, 1);
+	ck_assert_uint_eq(bevs.server.eof, 0);
+	side_check_in(&bevs.server, input);
+	ck_assert_uint_eq(bevs.server.checked, 777);
+}
+END_TEST
+
 TCase *stream_case(void)
 {
 	TCase *tcase = tcase_create("stream");
 
 	tcase_add_checked_fixture(tcase, testbed.start, testbed.stop);
 	bevs_add_fixture(tcase);
+	tcase_add_test(tcase, what_is_put_back_before_an_error_stays_whole);
 	tcase_add_test(tcase, what_fails_while_it_is_read_is_told);
 	tcase_add_test(tcase, a_peer_that_breaks_off_a_send_has_not_closed);
 	return tcase;

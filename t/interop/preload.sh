@@ -85,6 +85,12 @@ stock_socat_sends() {
 	ended && cmp "$big" "$tmp/server"
 }
 
+# It brings nothing of librdmacm's along.
+stock_module_on_ours() (
+	export LD_LIBRARY_PATH="$top_builddir/.libs"
+	stock_socat_sends
+)
+
 # A child of the server's for each connection, which executes a program with it.
 socat_forks() {
 	serve env RDMAV_FORK_SAFE=1 socat TCP-LISTEN:$port,bind="$EVR_IP4",fork EXEC:cat,nofork || return 1
@@ -210,6 +216,7 @@ program "nc sends a file" 5000000 nc_sends "$EVR_IP4"
 program "nc sends a file over IPv6" 5000000 nc_sends "$EVR_IP6"
 program "socat sends a file over IPv6" 5000000 socat_sends
 program "socat under the stock module sends a file to ours" 5000000 stock_socat_sends
+program "socat under the stock module on our librdmacm sends a file to ours" 5000000 stock_module_on_ours
 program "a server with a child for each connection" 30000000 socat_forks
 program "a server whose children accept" 40000000 children_accept
 program "socat, echoed by a child through pipes" 10000000 socat_echoes "$EVR_IP4" "$EVR_IP4"

@@ -5,9 +5,9 @@
 
 kind=$1
 shift
-# The control first. Other librdmacms than the stock one come in as other ends: ours@ours.
+# The control first. The last is all ours.
 [ $# -gt 0 ] || set -- stock@stock stock@stock ours@stock ours@stock \
-	ours@stock stock@stock stock@stock ours@stock
+	ours@stock stock@stock stock@stock ours@stock ours@ours ours@ours
 sizes="1 100 1000 65536 1048576 6291456"
 
 matrix() {

@@ -6,7 +6,7 @@
 kind=$1
 shift
 [ $# -gt 0 ] || set -- stock@stock stock@stock ours@stock ours@stock \
-	ours@stock stock@stock stock@stock ours@stock
+	ours@stock stock@stock stock@stock ours@stock ours@ours ours@ours
 
 # Without it the stock library does not come to work on RoCE, not with itself either.
 helped() {

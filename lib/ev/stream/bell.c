@@ -1,6 +1,7 @@
 #include "ev/stream/bell.h"
 
 #include <errno.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -70,6 +71,13 @@ ssize_t evr_bell_fill(struct evr_bell *bell)
 int evr_bell_ring(struct evr_bell *bell, unsigned char byte)
 {
 	return send(bell->ours, &byte, 1, MSG_NOSIGNAL) == 1 ? 0 : -errno;
+}
+
+bool evr_bell_is_heard(const struct evr_bell *bell)
+{
+	int unread;
+
+	return !ioctl(bell->theirs, FIONREAD, &unread) && !unread;
 }
 
 void evr_bell_withdraw(struct evr_bell *bell)

@@ -28,6 +28,8 @@ bool evr_bell_is_theirs(const struct evr_bell *bell);
 ssize_t evr_bell_fill(struct evr_bell *bell);
 /* Sends a byte. 0 or -errno. */
 int evr_bell_ring(struct evr_bell *bell, unsigned char byte);
+/* They have read all of it. */
+bool evr_bell_is_heard(const struct evr_bell *bell);
 /* Takes back what they have not read, while theirs is ours. */
 void evr_bell_withdraw(struct evr_bell *bell);
 /* They read an end, after what was sent. */

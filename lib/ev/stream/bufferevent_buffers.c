@@ -19,6 +19,9 @@ static void strip(struct evr_bev *behind, struct evbuffer *input)
 {
 	struct evbuffer *before = behind->spare;
 
+	/* Another callback has seen it first, and took it for data. */
+	if (!evbuffer_get_length(input))
+		return;
 	evbuffer_drain(before, evbuffer_get_length(before));
 	evbuffer_remove_buffer(input, before, evbuffer_get_length(input) - 1);
 	evbuffer_drain(input, 1);
@@ -190,6 +193,9 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
 		return;
 	}
 	if (behind->busy || !info->n_added || !behind->rung)
+		return;
+	/* Added by the user, who may put back what it took: the byte is still on its way. */
+	if (!evr_bell_is_heard(&behind->bell))
 		return;
 	behind->busy = true;
 	behind->rung = false;
