@@ -225,7 +225,8 @@ static int adopt(const struct evr_pre *listener, int rs, int fd, int flags)
 	struct evr_pre *pre;
 	int ret;
 
-	rfcntl(rs, F_SETFL, O_RDWR | O_NONBLOCK);
+	if (rfcntl(rs, F_SETFL, O_RDWR | O_NONBLOCK))
+		return -errno;
 	real->fcntl(rs, F_SETFD, FD_CLOEXEC);
 	real->fcntl(rs, F_SETFL, O_RDWR | (flags & SOCK_NONBLOCK ? O_NONBLOCK : 0));
 	if (real->dup3(rs, fd, flags & SOCK_CLOEXEC ? O_CLOEXEC : 0) < 0)

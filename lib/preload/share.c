@@ -116,7 +116,12 @@ static int accept_next_rs(struct shared *shared)
 	rs = raccept(shared->thing.fds[RS].fd, (struct sockaddr *)&shared->accepted, &len);
 	if (rs < 0)
 		return -errno;
-	rfcntl(rs, F_SETFL, O_RDWR | O_NONBLOCK);
+	if (rfcntl(rs, F_SETFL, O_RDWR | O_NONBLOCK)) {
+		int ret = -errno;
+
+		rclose(rs);
+		return ret;
+	}
 	evr_pre_real()->fcntl(rs, F_SETFD, FD_CLOEXEC);
 	shared->thing.fds[ACCEPTED].fd = rs;
 	return 0;

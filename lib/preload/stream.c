@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <rdma/rsocket.h>
 #include <signal.h>
@@ -20,13 +21,18 @@ struct rest {
 	size_t done;
 };
 
-static void begin(struct rest *rest, const struct msghdr *msg)
+static bool begin(struct rest *rest, const struct msghdr *msg)
 {
 	size_t i;
 
 	*rest = (struct rest){ .msg = *msg };
+	if (msg->msg_iovlen > IOV_MAX || (msg->msg_iovlen && !msg->msg_iov)) {
+		errno = msg->msg_iovlen > IOV_MAX ? EMSGSIZE : EFAULT;
+		return false;
+	}
 	for (i = 0; i < msg->msg_iovlen; i++)
 		rest->left += msg->msg_iov[i].iov_len;
+	return true;
 }
 
 static bool copy_pieces(struct rest *rest)
@@ -68,6 +74,14 @@ static ssize_t result(struct rest *rest, ssize_t ret)
 
 /* --- receiving ------------------------------------------------------------------------------- */
 
+/* Once some bytes are there an error is the next call's. */
+static bool has_failed(const struct evr_pre *pre)
+{
+	char byte;
+
+	return rrecv(pre->rs, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno != EAGAIN;
+}
+
 static bool is_enough(int flags)
 {
 	return !(flags & MSG_WAITALL) || flags & MSG_PEEK;
@@ -83,6 +97,9 @@ static void tell_nothing_else(struct msghdr *msg)
 /* Whether to go on: with what is missing, or because nothing is there yet. */
 static bool receive_more(struct evr_pre *pre, struct rest *rest, ssize_t *ret, int flags)
 {
+	*ret = -1;
+	if (rest->done && has_failed(pre))
+		return false;
 	*ret = rrecvmsg(pre->rs, &rest->msg, flags);
 	if (*ret > 0 && is_enough(flags)) {
 		rest->done = (size_t)*ret;
@@ -103,7 +120,8 @@ ssize_t evr_pre_recv(struct evr_pre *pre, struct msghdr *msg, int flags)
 		return evr_pre_dgram_recv(pre, msg, flags);
 	if (!evr_pre_moves_bytes(pre))
 		return -1;
-	begin(&rest, msg);
+	if (!begin(&rest, msg))
+		return -1;
 	rest.msg.msg_control = NULL;
 	rest.msg.msg_controllen = 0;
 	while (receive_more(pre, &rest, &ret, flags)) {
@@ -146,7 +164,8 @@ ssize_t evr_pre_send(struct evr_pre *pre, const struct msghdr *msg, int flags)
 		return evr_pre_dgram_send(pre, msg, flags);
 	if (!evr_pre_moves_bytes(pre))
 		return -1;
-	begin(&rest, msg);
+	if (!begin(&rest, msg))
+		return -1;
 	while (send_more(pre, &rest, &ret, flags))
 		if (ret < 0 && (!evr_pre_waits(pre, flags) || evr_pre_wait(pre, POLLOUT)))
 			break;

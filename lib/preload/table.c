@@ -9,6 +9,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <rdma/rsocket.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -124,13 +125,21 @@ static void begin(void)
 	pthread_atfork(before_fork, in_parent, in_child);
 }
 
+/* Another thread may be in a call of it: nobody waits for that any more. */
+static void finish_one(struct evr_pre *pre)
+{
+	if (pre && pre->state == EVR_PRE_STREAM)
+		rclose(pre->rs);
+	evr_pre_put(pre);
+}
+
 /* What was sent before the end of the process still goes. */
 __attribute__((destructor)) static void finish(void)
 {
 	int fd;
 
 	for (fd = next_number(NULL, 0); fd >= 0 && is_mine(); fd = next_number(NULL, fd + 1))
-		evr_pre_put(evr_fdmap_set(&table, fd, NULL));
+		finish_one(evr_fdmap_set(&table, fd, NULL));
 }
 
 /* --- numbers --------------------------------------------------------------------------------- */

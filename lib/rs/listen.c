@@ -211,12 +211,13 @@ static int begin(struct evr_rs *rs, int backlog)
 		return -EOPNOTSUPP;
 	if (rs->state != EVR_RS_NEW && rs->state != EVR_RS_LISTENING)
 		return -EINVAL;
-	backlog = backlog < 0 ? 0 : backlog;
+	backlog = backlog < 0 ? 0 : backlog > SOMAXCONN ? SOMAXCONN : backlog;
 	if (rs->state == EVR_RS_NEW &&
 		rdma_listen(rs->id, backlog < KERNEL_BACKLOG ? KERNEL_BACKLOG : backlog))
 		return -errno;
 	rs->state = EVR_RS_LISTENING;
 	rs->listener.backlog = (unsigned int)backlog + 1;
+	accept_more(rs);
 	return 0;
 }
 
@@ -368,7 +369,8 @@ int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 	fd = child->fd;
 	if (addr && addrlen)
 		evr_rs_copy_name((struct sockaddr *)&child->peer, addr, addrlen);
-	ret = evr_rs_publish(child);
 	evr_rs_leave(rs, 0);
+	/* Without a lock: who had the number before, and was not closed, may be the listener itself. */
+	ret = evr_rs_publish(child);
 	return ret ? (int)evr_rs_result(ret) : fd;
 }

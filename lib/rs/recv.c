@@ -44,8 +44,11 @@ static bool take_what_is_there(struct evr_rs *rs, struct evr_rs_recv *recv)
 	return true;
 }
 
-/* Why there will be nothing: the end (1), or an error, which is told once. */
-static int why_nothing(struct evr_rs *rs)
+/*
+ * Why there will be nothing: the end (1), or an error, which is told once. With bytes it is not told
+ * yet, nor to who only looks.
+ */
+static int why_nothing(struct evr_rs *rs, const struct evr_rs_recv *recv)
 {
 	struct evr_stream_status status = evr_stream_status(&rs->stream);
 
@@ -55,7 +58,7 @@ static int why_nothing(struct evr_rs *rs)
 		return 0;
 	if (rs->told)
 		return 1;
-	rs->told = true;
+	rs->told = !recv->done && !(recv->flags & MSG_PEEK);
 	return status.error;
 }
 
@@ -77,7 +80,7 @@ static int receive_some(struct evr_rs *rs, struct evr_rs_recv *recv)
 			if (is_enough(recv))
 				return 0;
 	} while (recv->wait ? evr_rs_take_arrivals(rs) : evr_rs_progress(rs));
-	ret = recv->done && !(recv->flags & MSG_WAITALL) ? 1 : why_nothing(rs);
+	ret = recv->done && !(recv->flags & MSG_WAITALL) ? 1 : why_nothing(rs, recv);
 	if (!ret)
 		return -EAGAIN;
 	return ret < 0 ? ret : 0;

@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
@@ -18,6 +19,7 @@
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "preload/real.h"
@@ -552,6 +554,59 @@ START_TEST(what_can_be_read_is_counted)
 }
 END_TEST
 
+static void reset(struct places_pair *pair)
+{
+	const struct linger linger = { .l_onoff = 1 };
+
+	ck_assert_ok(setsockopt(pair->client, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)));
+	ck_assert_ok(close(pair->client));
+	pair->client = -1;
+}
+
+START_TEST(who_counts_what_can_be_read_leaves_a_reset_to_the_next_call)
+{
+	struct places_pair pair = places_pair(0);
+	int count = -1;
+	char byte;
+
+	reset(&pair);
+	places_await(pair.server, POLLIN);
+	ck_assert_ok(ioctl(pair.server, FIONREAD, &count));
+	ck_assert_int_eq(count, 0);
+	ck_assert_fails(recv(pair.server, &byte, 1, 0), ECONNRESET);
+	places_close(&pair);
+}
+END_TEST
+
+START_TEST(a_reset_behind_some_bytes_is_told_by_the_next_call)
+{
+	struct places_pair pair = places_pair(0);
+	char bytes[10];
+
+	places_say(pair.client, "12345");
+	places_await(pair.server, POLLIN);
+	reset(&pair);
+	ck_assert_int_eq(recv(pair.server, bytes, sizeof(bytes), MSG_WAITALL), 5);
+	ck_assert_fails(recv(pair.server, bytes, sizeof(bytes), 0), ECONNRESET);
+	places_close(&pair);
+}
+END_TEST
+
+START_TEST(pieces_that_are_none_are_an_error)
+{
+	struct places_pair pair = places_pair(0);
+	struct iovec *pieces = calloc(IOV_MAX + 1, sizeof(*pieces));
+	struct msghdr msg = { .msg_iovlen = 1 };
+
+	ck_assert_fails(sendmsg(pair.client, &msg, 0), EFAULT);
+	ck_assert_fails(recvmsg(pair.client, &msg, MSG_DONTWAIT), EFAULT);
+	msg = (struct msghdr){ .msg_iov = pieces, .msg_iovlen = IOV_MAX + 1 };
+	ck_assert_fails(sendmsg(pair.client, &msg, 0), EMSGSIZE);
+	free(pieces);
+	places_close(&pair);
+}
+END_TEST
+
 /* --- files ----------------------------------------------------------------------------------- */
 
 static int file_of(const char *text)
@@ -731,6 +786,9 @@ int main(void)
 		options_come_along,
 		both_ends_have_their_names,
 		what_can_be_read_is_counted,
+		who_counts_what_can_be_read_leaves_a_reset_to_the_next_call,
+		a_reset_behind_some_bytes_is_told_by_the_next_call,
+		pieces_that_are_none_are_an_error,
 		a_file_is_sent_from_an_offset,
 		a_file_is_sent_from_where_it_is,
 		a_number_that_is_overwritten_ends_its_connection,

@@ -563,6 +563,84 @@ START_TEST(a_child_has_no_rsockets_and_waits_for_none_of_its_parents_threads)
 }
 END_TEST
 
+/* --- a reset, told once ---------------------------------------------------------------------- */
+
+static void reset(struct rs_pair *pair)
+{
+	const struct linger linger = { .l_onoff = 1 };
+
+	ck_assert_ok(rsetsockopt(pair->server, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)));
+	ck_assert_ok(rclose(pair->server));
+	pair->server = -1;
+}
+
+START_TEST(a_reset_behind_some_bytes_is_told_by_the_next_call)
+{
+	struct rs_pair pair = rs_connect();
+	char bytes[10];
+
+	ck_assert_int_eq(rsend(pair.server, "some.", 5, 0), 5);
+	ck_assert_int_eq(rs_await(pair.client, POLLIN) & POLLIN, POLLIN);
+	reset(&pair);
+	ck_assert_ok(rfcntl(pair.client, F_SETFL, O_RDWR));
+	ck_assert_int_eq(rrecv(pair.client, bytes, sizeof(bytes), MSG_WAITALL), 5);
+	ck_assert_fails(rrecv(pair.client, bytes, sizeof(bytes), 0), ECONNRESET);
+	ck_assert_int_eq(rrecv(pair.client, bytes, sizeof(bytes), 0), 0);
+	rs_close(&pair);
+}
+END_TEST
+
+START_TEST(who_only_looks_leaves_a_reset_to_the_next_call)
+{
+	struct rs_pair pair = rs_connect();
+	char byte;
+
+	reset(&pair);
+	rs_await(pair.client, POLLIN);
+	ck_assert_fails(rrecv(pair.client, &byte, 1, MSG_PEEK), ECONNRESET);
+	ck_assert_fails(rrecv(pair.client, &byte, 1, 0), ECONNRESET);
+	ck_assert_int_eq(rrecv(pair.client, &byte, 1, 0), 0);
+	rs_close(&pair);
+}
+END_TEST
+
+/* --- listeners ------------------------------------------------------------------------------- */
+
+/* The accepted one may get the number that the listener had. */
+START_TEST(raccept_on_a_number_that_was_closed_behind_its_back_returns)
+{
+	int listener = rs_listener(), client = rs_client(), accepted;
+
+	ck_assert_int_eq(rs_await(listener, POLLIN), POLLIN);
+	ck_assert_ok(close(listener));
+	accepted = raccept(listener, NULL, NULL);
+	ck_assert_int_ge(accepted, 0);
+	rs_await(client, POLLOUT);
+	ck_assert_ok(rclose(accepted));
+	ck_assert_ok(rclose(client));
+	if (accepted != listener)
+		ck_assert_ok(rclose(listener));
+}
+END_TEST
+
+START_TEST(a_larger_backlog_is_for_those_who_wait_already)
+{
+	int listener = rs_listener(), clients[2], i;
+
+	ck_assert_ok(rlisten(listener, 0));
+	clients[0] = rs_client();
+	ck_assert_int_eq(rs_await(clients[0], POLLOUT), POLLOUT);
+	clients[1] = rs_client();
+	rs_events(listener, POLLIN);
+	ck_assert_int_eq(rs_events(clients[1], POLLOUT), 0);
+	ck_assert_ok(rlisten(listener, 10));
+	ck_assert_int_eq(rs_await(clients[1], POLLOUT), POLLOUT);
+	for (i = 0; i < 2; i++)
+		ck_assert_ok(rclose(clients[i]));
+	ck_assert_ok(rclose(listener));
+}
+END_TEST
+
 /* --- keepalives ------------------------------------------------------------------------------ */
 
 static void set_option(int fd, int level, int name, int value)
@@ -640,6 +718,10 @@ int main(void)
 		closing_an_unanswered_request_waits_for_nobody,
 		an_idle_connection_is_asked_whether_its_peer_is_there,
 		a_listener_hands_keepalives_on,
+		a_reset_behind_some_bytes_is_told_by_the_next_call,
+		who_only_looks_leaves_a_reset_to_the_next_call,
+		raccept_on_a_number_that_was_closed_behind_its_back_returns,
+		a_larger_backlog_is_for_those_who_wait_already,
 		a_child_has_no_rsockets_and_waits_for_none_of_its_parents_threads,
 	};
 
