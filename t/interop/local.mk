@@ -114,7 +114,7 @@ EXTRA_DIST += t/interop/privileges.sh t/interop/second.c t/interop/second.sh t/i
 # Our tools for rsockets on our librdmacm and the stock ones on the stock one; without arguments these
 # scripts run the pairs of both on the stock one.
 EVR_LONG_TESTS += t/interop/rtools_tcp.sh
-RTOOLS_ENDS = ours@ours:stock@stock:stock@stock:ours@ours
+RTOOLS_ENDS = ours@ours:stock@stock:stock@stock:ours@ours:ours@ours:ours@ours
 GUEST_TESTS += \
 	t/interop/rtools_rstream.sh:rxe:$(RTOOLS_ENDS) t/interop/rtools_rstream.sh:siw:$(RTOOLS_ENDS) \
 	t/interop/rtools_riostream.sh:rxe:$(RTOOLS_ENDS) t/interop/rtools_riostream.sh:siw:$(RTOOLS_ENDS) \
