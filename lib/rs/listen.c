@@ -370,7 +370,7 @@ int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 	if (addr && addrlen)
 		evr_rs_copy_name((struct sockaddr *)&child->peer, addr, addrlen);
 	evr_rs_leave(rs, 0);
-	/* Without a lock: who had the number before, and was not closed, may be the listener itself. */
+	/* Without its lock: who had the number before may be the listener itself. */
 	ret = evr_rs_publish(child);
 	return ret ? (int)evr_rs_result(ret) : fd;
 }

@@ -45,8 +45,8 @@ static bool take_what_is_there(struct evr_rs *rs, struct evr_rs_recv *recv)
 }
 
 /*
- * Why there will be nothing: the end (1), or an error, which is told once. With bytes it is not told
- * yet, nor to who only looks.
+ * Why there will be nothing: the end (1), or an error, which is told once. Not yet with bytes, nor
+ * to who only looks.
  */
 static int why_nothing(struct evr_rs *rs, const struct evr_rs_recv *recv)
 {

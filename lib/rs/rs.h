@@ -110,7 +110,7 @@ struct evr_rs {
 		int fd; /* a timer */
 		uint32_t count;
 	} keepalive;
-	bool closed;	      /* by rclose(), whatever is still to be said: it is EBADF to others */
+	bool closed;	      /* by rclose(): to others it is EBADF, whatever is still said */
 	atomic_bool closing;  /* the helper sees to what is left to do, */
 	uint64_t deadline_us; /* until then */
 	TAILQ_ENTRY(evr_rs) helper_link;

@@ -330,7 +330,8 @@ static void say(const struct run *run, const struct endure_state *state, uint64_
 }
 
 /* A pool keeps the slabs that it has had use for, each a registration, and may want one more. */
-static void compare(struct run *run, const struct endure_state *first, const struct endure_state *now)
+static void compare(
+	struct run *run, const struct endure_state *first, const struct endure_state *now)
 {
 	int i;
 
@@ -409,7 +410,7 @@ int endure(const struct endure_device *device, unsigned seconds, unsigned seed)
 		return -1;
 	}
 	close_all(&run);
-	printf("ok - seed %u: %u seconds of connects, transfers and disconnects leave nothing\n", seed,
-		seconds);
+	printf("ok - seed %u: connects, transfers and disconnects of %u seconds leave nothing\n",
+		seed, seconds);
 	return 0;
 }

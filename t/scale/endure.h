@@ -1,6 +1,6 @@
 /*
- * Connects, transfers and disconnects at random on one loop, for as long as is asked. Every so often
- * all is closed, and what the process has then is held against what it had the first time.
+ * Connects, transfers and disconnects at random on one loop, for as long as is asked. Every so
+ * often all is closed, and what the process has then is held against what it had the first time.
  */
 #ifndef SCALE_ENDURE_H
 #define SCALE_ENDURE_H
