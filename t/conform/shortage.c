@@ -350,6 +350,85 @@ static bool tagged_is_down(struct fixture *f)
 	return f->server->down;
 }
 
+enum { KEPT = 200, ROOM_LEFT = 24, A_CHAIN = 32, BUF_BYTES = 4096, OVERHEAD = 256 * 1024 };
+
+static struct {
+	struct evrdma_buf *bufs[KEPT];
+	unsigned num, received, wanted;
+} kept;
+
+static void keep_first(struct endpoint *endpoint, const struct evrdma_recv *recv)
+{
+	if (recv->err)
+		return;
+	kept.received++;
+	if (kept.num < KEPT)
+		kept.bufs[kept.num++] = evrdma_buf_ref(recv->buf);
+}
+
+static bool has_received(struct fixture *f)
+{
+	return kept.received >= kept.wanted;
+}
+
+static void receive_one(struct fixture *f)
+{
+	kept.wanted = kept.received + 1;
+	endpoint_send(f->client, 1, 64);
+	fixture_run_until(f, has_received, 20000);
+	fixture_run_turns(f, 3);
+}
+
+static uint64_t refused(struct fixture *f)
+{
+	struct evrdma_base_stats stats;
+
+	evrdma_base_get_stats(f->base, &stats);
+	return stats.quota_errors;
+}
+
+/* Each slab is one buffer: for so many that are kept no other can be registered. */
+static struct fixture *starving_fixture(void)
+{
+	struct evrdma_base_options base;
+	struct evrdma_pool_options pool;
+	struct fixture *f = fixture_new();
+
+	evrdma_base_options_init(&base);
+	base.max_pinned_bytes = OVERHEAD + 2 * (KEPT + ROOM_LEFT) * BUF_BYTES;
+	fixture_replace_base(f, &base);
+	evrdma_pool_options_init(&pool);
+	pool.slab_bytes = BUF_BYTES;
+	f->options.recv_pool = evrdma_pool_new_with_options(f->base, BUF_BYTES, &pool);
+	f->options.recv_depth = KEPT + ROOM_LEFT;
+	f->on_recv = keep_first;
+	memset(&kept, 0, sizeof(kept));
+	return f;
+}
+
+START_TEST(what_cannot_be_registered_is_not_asked_for_all_at_once)
+{
+	struct fixture *f = starving_fixture();
+	uint64_t before;
+	unsigned i;
+
+	fixture_connect_pair(f);
+	while (kept.num < KEPT)
+		receive_one(f);
+	for (i = 0; i < 5; i++) {
+		before = refused(f);
+		receive_one(f);
+		ck_assert_uint_le(refused(f) - before, 2 * A_CHAIN);
+	}
+	ck_assert_uint_gt(refused(f), 0);
+	for (i = 0; i < kept.num; i++)
+		evrdma_buf_unref(kept.bufs[i]);
+	for (i = 0; i < KEPT; i++)
+		receive_one(f);
+	fixture_free(f);
+}
+END_TEST
+
 /* Two servers wait for a buffer of the pool when the first one's connection ends. */
 START_TEST(a_buffer_that_comes_back_goes_to_a_connection_that_can_use_it)
 {
@@ -400,6 +479,7 @@ TCase *shortage_case(void)
 			tc, a_shared_queue_goes_on_with_what_it_has_when_no_more_may_be_registered);
 	tcase_add_test(tc, a_buffer_of_the_users_that_may_not_be_registered_comes_back);
 	tcase_add_test(tc, what_could_not_be_registered_is_tried_again);
+	tcase_add_test(tc, what_cannot_be_registered_is_not_asked_for_all_at_once);
 	tcase_add_test(tc, a_buffer_that_comes_back_goes_to_a_connection_that_can_use_it);
 	return tc;
 }

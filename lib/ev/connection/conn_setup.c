@@ -288,7 +288,7 @@ static int accept_peer(struct evrdma_conn *conn)
 static int disconnect(struct evrdma_conn *conn)
 {
 	conn->step = EVRDMA_STEP_DISCONNECT;
-	evr_base_add_timer(&conn->wait_timer, (int)(conn->wait_left_us / EVR_US_PER_MS) + 1);
+	evr_base_add_timer(&conn->wait_timer, evr_clock_ms_of(conn->wait_left_us));
 	if (!evr_qp_is_iwarp(&conn->qp))
 		evr_qp_in_error(&conn->qp);
 	conn->told = !rdma_disconnect(conn->cmid.cm);

@@ -58,12 +58,13 @@ static int hold(struct evrdma_dgram *dgram, struct evrdma_peer *peer, struct evr
 int evr_reply_later(struct evrdma_dgram *dgram, const struct evrdma_recv *recv,
 	const struct ibv_ah_attr *attr, const struct evr_send *send, const struct evrdma_seg *seg)
 {
-	struct evrdma_peer *peer = find(dgram, attr);
+	struct evrdma_peer *peer;
 	struct evr_reply *reply;
 	int ret;
 
 	if (!may_hold(dgram))
 		return -EBUSY;
+	peer = find(dgram, attr);
 	reply = make(send, seg);
 	if (!reply)
 		return -ENOMEM;

@@ -244,7 +244,6 @@ void evr_device_set_removed(struct evrdma_base *base, struct ibv_context *verbs)
 	struct evr_device *device;
 	bool ours = false;
 
-	evr_cmid_device_gone(base, verbs);
 	TAILQ_FOREACH (device, &devices->list, link) {
 		if (device->verbs != verbs || device->removed)
 			continue;

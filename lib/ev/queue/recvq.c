@@ -101,12 +101,12 @@ int evr_recvq_open(struct evr_recvq *recvq, struct evr_pd *pd, const struct evr_
 	return ret;
 }
 
-/* For all slots that are free. 0, or why the pool has no more. */
-static int take_from_pool(struct evr_recvq *recvq)
+/* For the slots that are free, most of them at most. 0, or why the pool has no more. */
+static int take_from_pool(struct evr_recvq *recvq, uint32_t most)
 {
 	struct evrdma_buf *buf;
 
-	while (recvq->free_count > recvq->held) {
+	while (recvq->free_count > recvq->held && most--) {
 		buf = evr_pool_get(recvq->pool);
 		if (!buf)
 			return errno;
@@ -123,7 +123,7 @@ int evr_recvq_prepare(struct evr_recvq *recvq, struct evr_pd *pd, uint64_t deadl
 	unsigned made;
 
 	if (recvq->pool)
-		(void)take_from_pool(recvq);
+		(void)take_from_pool(recvq, recvq->depth);
 	for (i = 0; i < recvq->new_count; i++) {
 		made = pd->made;
 		if (evr_buf_lkey(recvq->bufs[recvq->new_slots[i]], pd, &key))
@@ -182,10 +182,14 @@ static void set_lack(struct evr_recvq *recvq, int err)
 	recvq->ops->unposted(recvq);
 }
 
-/* Keeps an open queue full from the pool, or waits for a buffer to come back to it. */
+/*
+ * Keeps an open queue full from the pool, or waits for a buffer to come back to it. Where some could
+ * not be registered a chain of them shows whether they can be now: each message asks.
+ */
 static void fill(struct evr_recvq *recvq)
 {
-	int err = recvq->pool && recvq->open ? take_from_pool(recvq) : 0;
+	uint32_t most = recvq->pool_waiter.starved ? CHAIN : recvq->depth;
+	int err = recvq->pool && recvq->open ? take_from_pool(recvq, most) : 0;
 
 	if (!err)
 		return;
@@ -341,6 +345,14 @@ static void starve(struct evr_recvq *recvq, int err)
 		evr_pool_tell_starved(recvq->pool, -err);
 }
 
+static void recover(struct evr_recvq *recvq)
+{
+	if (!recvq->pool_waiter.starved)
+		return;
+	recvq->pool_waiter.starved = false;
+	fill(recvq);
+}
+
 int evr_recvq_post(struct evr_recvq *recvq)
 {
 	bool some = recvq->new_count;
@@ -358,7 +370,7 @@ int evr_recvq_post(struct evr_recvq *recvq)
 	else if (err)
 		starve(recvq, err);
 	else if (some)
-		recvq->pool_waiter.starved = false;
+		recover(recvq);
 	return 0;
 }
 
