@@ -6,6 +6,7 @@
  *
  * Ends when it is interrupted, in order: no new connection, then the end of those that are there.
  */
+#include <errno.h>
 #include <evrdma/evrdma.h>
 #include <event2/event.h>
 #include <event2/util.h>
@@ -31,7 +32,9 @@ static struct event *signal_event;
 
 static void on_recv(struct evrdma_conn *conn, const struct evrdma_recv *recv, void *worker)
 {
-	if (evrdma_conn_send(conn, recv->buf, recv->len, NULL, NULL))
+	int ret = evrdma_conn_send(conn, recv->buf, recv->len, NULL, NULL);
+
+	if (ret && ret != -ENOTCONN)
 		evrdma_conn_close(conn);
 }
 

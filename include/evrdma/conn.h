@@ -87,8 +87,9 @@ struct evrdma_conn_options {
 	const void *private_data;      /* NULL: what travels with the connect or the accept; read
 	                                  when evrdma_conn_new() is called */
 	size_t private_data_len;       /* 0: at most 56 bytes with a connect over IPv4 and IPv6, 196
-	                                  with an accept, or it ends with EINVAL; the peer sees it
-	                                  padded with zeroes. More than 255 are refused at once */
+	                                  with an accept, or it ends with EINVAL (iWARP takes 255);
+	                                  the peer sees it padded with zeroes. More than 255 are
+	                                  refused at once */
 	int min_rnr_timer_us;          /* 640: how long the peer waits before each time that
 	                                  rnr_retry_count counts, 1 to 655360, rounded up to one of
 	                                  the 32 times that there are: 10, 20, 30, 40, 60, 80, 120
