@@ -183,8 +183,8 @@ static void set_lack(struct evr_recvq *recvq, int err)
 }
 
 /*
- * Keeps an open queue full from the pool, or waits for a buffer to come back to it. Where some could
- * not be registered a chain of them shows whether they can be now: each message asks.
+ * Keeps an open queue full from the pool, or waits for a buffer to come back to it. Where some
+ * could not be registered a chain shows whether they can be now: each message asks.
  */
 static void fill(struct evr_recvq *recvq)
 {
