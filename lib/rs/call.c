@@ -20,7 +20,7 @@ struct evr_rs *evr_rs_enter(int fd)
 		return NULL;
 	}
 	pthread_mutex_lock(&rs->lock);
-	if (rs->state != EVR_RS_CLOSED && !rs->closed)
+	if (!rs->closed)
 		return rs;
 	evr_rs_leave(rs, -EBADF);
 	return NULL;

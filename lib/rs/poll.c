@@ -54,8 +54,6 @@ static int all_events(const struct evr_rs *rs)
 		return stream_events(rs);
 	case EVR_RS_FAILED:
 		return rs->told ? EVERYTHING : EVERYTHING | POLLERR;
-	case EVR_RS_CLOSED:
-		return POLLNVAL;
 	default:
 		return 0;
 	}

@@ -3,9 +3,9 @@
  *
  * One rsocket is held by the table, under its number, until rclose(), by each call that works on
  * it, and by the helper while it watches it. All of it is guarded by its lock, which nobody holds
- * while sleeping. Its verbs and CM objects end with rclose(), by whoever does that, under the lock:
- * who sleeps then is woken, sees EVR_RS_CLOSED, and touches them no more. The memory ends with the
- * last reference.
+ * while sleeping. rclose() marks it closed, and wakes those who sleep, who leave. Its verbs and CM
+ * objects end when all is said, under the lock, by whoever sees to that: it is EVR_RS_CLOSED then,
+ * and nobody touches them any more. The memory ends with the last reference.
  *
  * A connection that is being accepted belongs to its listener, is in no table, and is guarded by
  * the listener's lock, until raccept() returns it.
@@ -110,7 +110,7 @@ struct evr_rs {
 		int fd; /* a timer */
 		uint32_t count;
 	} keepalive;
-	bool closed;	      /* by rclose(): to others it is EBADF, whatever is still said */
+	bool closed;	      /* its number: to others it is EBADF, whatever is still said */
 	atomic_bool closing;  /* the helper sees to what is left to do, */
 	uint64_t deadline_us; /* until then */
 	TAILQ_ENTRY(evr_rs) helper_link;

@@ -154,6 +154,7 @@ static void end_stale(struct evr_rs *stale)
 	if (!stale)
 		return;
 	pthread_mutex_lock(&stale->lock);
+	stale->closed = true;
 	stale->state = EVR_RS_CLOSED;
 	stale->fd = -1;
 	evr_rs_end(stale);

@@ -261,5 +261,5 @@ int evr_rs_wait(struct evr_rs *rs, struct evr_rs_wait *wait)
 		if (ret)
 			return ret;
 	}
-	return (rs->closed || rs->state == EVR_RS_CLOSED) && !wait->closes ? -EBADF : 0;
+	return rs->closed && !wait->closes ? -EBADF : 0;
 }

@@ -111,8 +111,8 @@ TESTS += t/interop/second.sh
 endif
 EXTRA_DIST += t/interop/privileges.sh t/interop/second.c t/interop/second.sh t/interop/second_lib.c
 
-# Our tools for rsockets on our librdmacm and the stock ones on the stock one; without arguments these
-# scripts run the pairs of both on the stock one.
+# Our tools for rsockets on our librdmacm, with each other and with the stock ones on the stock one;
+# without arguments these scripts run the pairs with ours on the stock one, too.
 EVR_LONG_TESTS += t/interop/rtools_tcp.sh
 RTOOLS_ENDS = ours@ours:stock@stock:stock@stock:ours@ours:ours@ours:ours@ours
 GUEST_TESTS += \

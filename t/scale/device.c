@@ -7,23 +7,14 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
-enum { US_PER_S = 1000000, NS_PER_US = 1000, US_PER_MS = 1000 };
+#include "util/clock.h"
 
 /*
  * Nothing of the library sleeps in the kernel for longer where all goes well; the time that is
  * tested on may be one that stands still while a program runs.
  */
 enum { LONGEST_MS = 100 };
-
-static uint64_t now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * US_PER_S + (uint64_t)now.tv_nsec / NS_PER_US;
-}
 
 static unsigned long each_us(const struct crowd *crowd, enum crowd_phase phase)
 {
@@ -33,7 +24,7 @@ static unsigned long each_us(const struct crowd *crowd, enum crowd_phase phase)
 static int run(const struct sockaddr_in *addr, unsigned num)
 {
 	struct crowd crowd = { .wanted = num };
-	int ret = crowd_run(&crowd, (const struct sockaddr *)addr, now_us);
+	int ret = crowd_run(&crowd, (const struct sockaddr *)addr, evr_clock_now_us);
 
 	if (ret) {
 		printf("not ok - %u connections: %s\n", num, crowd.error);
@@ -44,7 +35,7 @@ static int run(const struct sockaddr_in *addr, unsigned num)
 		num, each_us(&crowd, CROWD_SET_UP), each_us(&crowd, CROWD_USED),
 		each_us(&crowd, CROWD_TORN_DOWN), crowd.ticks,
 		(unsigned long long)crowd.longest_gap_us);
-	ret = crowd.closed == 2 * num && crowd.longest_gap_us < LONGEST_MS * US_PER_MS;
+	ret = crowd.closed == 2 * num && crowd.longest_gap_us < LONGEST_MS * EVR_US_PER_MS;
 	printf("%s - %u connections on one loop\n", ret ? "ok" : "not ok", num);
 	return ret ? 0 : -1;
 }

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "util/clock.h"
 
 enum {
 	MOST_CLIENTS = 64,
@@ -21,8 +22,7 @@ enum {
 	WARM_UP = 4, /* rounds: what is made as it is needed has been by then, mostly */
 	HEAP_SLACK = 256 * 1024,
 	US_PER_S = 1000000,
-	SAY_US = 10000000,
-	NS_PER_US = 1000
+	SAY_US = 10000000
 };
 
 struct run;
@@ -61,14 +61,6 @@ static void fail(struct run *run, const char *what)
 static unsigned draw(struct run *run, unsigned below)
 {
 	return (unsigned)rand_r(&run->seed) % below;
-}
-
-static uint64_t now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * US_PER_S + (uint64_t)now.tv_nsec / NS_PER_US;
 }
 
 static void close_end(struct end *end)
@@ -378,13 +370,13 @@ static void close_all(struct run *run)
 static void go_on(struct run *run, unsigned seconds)
 {
 	struct endure_state first = { 0 }, now = { 0 };
-	uint64_t begun = now_us(), us = 0, said = 0;
+	uint64_t begun = evr_clock_now_us(), us = 0, said = 0;
 	int rounds = 0;
 
 	while (!run->error[0] && (us < (uint64_t)seconds * US_PER_S || rounds <= WARM_UP)) {
 		pass_round(run);
 		now = state_of(run);
-		us = now_us() - begun;
+		us = evr_clock_now_us() - begun;
 		if (us / SAY_US > said || rounds <= WARM_UP)
 			say(run, &now, us);
 		said = us / SAY_US;

@@ -11,7 +11,7 @@ t_scale_fake_t_LDADD = $(EVR_CONFORM_FAKE_LIBS)
 check_PROGRAMS += t/scale/device
 t_scale_device_SOURCES = t/scale/device.c t/scale/crowd.c t/scale/crowd.h
 t_scale_device_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
-t_scale_device_LDADD = libevrdma.la $(LIBEVENT_LIBS)
+t_scale_device_LDADD = libevrdma.la libevr_util.la $(LIBEVENT_LIBS)
 GUEST_TESTS += t/scale/scale.sh:rxe
 EXTRA_DIST += t/scale/scale.sh
 
@@ -25,7 +25,7 @@ t_scale_endure_fake_t_LDADD = libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVEN
 t_scale_endure_device_SOURCES = t/scale/endure_device.c $(EVR_ENDURE) \
 	t/schedule/resources.c t/schedule/resources.h
 t_scale_endure_device_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(NL_CFLAGS)
-t_scale_endure_device_LDADD = libevrdma.la $(LIBEVENT_LIBS) $(NL_LIBS)
+t_scale_endure_device_LDADD = libevrdma.la libevr_util.la $(LIBEVENT_LIBS) $(NL_LIBS)
 GUEST_TESTS += t/scale/endure.sh:rxe t/scale/endure.sh:siw
 EXTRA_DIST += t/scale/endure.sh
 endurance: t/scale/endure_fake.t t/scale/endure_device

@@ -88,12 +88,31 @@ static void end(struct call *call)
 	ck_assert_int_eq(pthread_timedjoin_np(call->thread, NULL, &late), 0);
 }
 
-/* --- one after the other --------------------------------------------------------------------- */
-
 static void set_flags(int fd, int flags)
 {
 	ck_assert_ok(rfcntl(fd, F_SETFL, O_RDWR | flags));
 }
+
+static void begin_to_receive(struct call *call, int fd)
+{
+	set_flags(fd, 0);
+	begin(call, fd, 0);
+}
+
+static void end_received(struct call *call)
+{
+	end(call);
+	ck_assert_int_eq(call->ret, 1);
+}
+
+static void end_failed(struct call *call, int error)
+{
+	end(call);
+	ck_assert_int_eq(call->ret, -1);
+	ck_assert_int_eq(call->error, error);
+}
+
+/* --- one after the other --------------------------------------------------------------------- */
 
 START_TEST(a_blocking_call_between_rpoll_and_the_number_hides_nothing)
 {
@@ -101,11 +120,9 @@ START_TEST(a_blocking_call_between_rpoll_and_the_number_hides_nothing)
 	struct call call;
 
 	rs_events(pair.server, POLLIN);
-	set_flags(pair.server, 0);
-	begin(&call, pair.server, 0);
+	begin_to_receive(&call, pair.server);
 	ck_assert_int_eq(rsend(pair.client, "x", 1, 0), 1);
-	end(&call);
-	ck_assert_int_eq(call.ret, 1);
+	end_received(&call);
 	set_flags(pair.server, O_NONBLOCK);
 	soon();
 	ck_assert_int_eq(rsend(pair.client, "y", 1, 0), 1);
@@ -120,8 +137,7 @@ START_TEST(a_blocking_call_beside_rpoll_and_the_number_hides_nothing)
 	struct rs_pair pair = rs_connect();
 	struct call call;
 
-	set_flags(pair.server, 0);
-	begin(&call, pair.server, 0);
+	begin_to_receive(&call, pair.server);
 	set_flags(pair.server, O_NONBLOCK);
 	rs_events(pair.server, POLLIN);
 	soon();
@@ -130,8 +146,7 @@ START_TEST(a_blocking_call_beside_rpoll_and_the_number_hides_nothing)
 	soon();
 	ck_assert_int_eq(shown(pair.server, POLLOUT, 0), 0);
 	ck_assert_int_eq(rsend(pair.client, "x", 1, 0), 1);
-	end(&call);
-	ck_assert_int_eq(call.ret, 1);
+	end_received(&call);
 	ck_assert_int_eq(rsend(pair.client, "y", 1, 0), 1);
 	ck_assert_int_eq(shown(pair.server, POLLIN, PATIENCE_MS), POLLIN);
 	rs_close(&pair);
@@ -185,8 +200,7 @@ static void close_beside(struct rs_pair *pair, int flags)
 	const struct linger linger = { .l_onoff = 1, .l_linger = 1 };
 	struct call call;
 
-	set_flags(pair->client, 0);
-	begin(&call, pair->client, 0);
+	begin_to_receive(&call, pair->client);
 	set_flags(pair->client, flags);
 	ck_assert_ok(
 		rsetsockopt(pair->client, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)));
@@ -194,9 +208,7 @@ static void close_beside(struct rs_pair *pair, int flags)
 	ck_assert_int_eq(rsend(pair->client, "x", 1, 0), 1);
 	ck_assert_ok(rclose(pair->client));
 	pair->client = -1;
-	end(&call);
-	ck_assert_int_eq(call.ret, -1);
-	ck_assert_int_eq(call.error, EBADF);
+	end_failed(&call, EBADF);
 	fake_work_by_hand(false);
 }
 
@@ -265,13 +277,10 @@ START_TEST(a_keepalive_that_cannot_be_sent_ends_a_call)
 	struct rs_pair pair = rs_connect();
 	struct call call;
 
-	set_flags(pair.client, 0);
-	begin(&call, pair.client, 0);
+	begin_to_receive(&call, pair.client);
 	keep_alive(pair.client);
 	fake_fail_next("ibv_post_send", EIO);
-	end(&call);
-	ck_assert_int_eq(call.ret, -1);
-	ck_assert_int_eq(call.error, EIO);
+	end_failed(&call, EIO);
 	rs_close(&pair);
 }
 END_TEST

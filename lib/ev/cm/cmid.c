@@ -30,15 +30,6 @@ static void set_gone(struct evr_cmid *cmid)
 		cmid->ops->gone(cmid);
 }
 
-void evr_cmid_device_gone(struct evrdma_base *base, const struct ibv_context *verbs)
-{
-	struct evr_cmid *cmid;
-
-	TAILQ_FOREACH (cmid, &evr_channel_of(base)->cmids, link)
-		if (cmid->cm->verbs == verbs)
-			set_gone(cmid);
-}
-
 static bool is_on(const struct evr_cmid *cmid, const char *name, int index)
 {
 	const struct ibv_context *verbs = cmid->cm->verbs;
@@ -276,10 +267,20 @@ static void drop_event(const struct rdma_cm_event *event)
 		rdma_destroy_id(event->id);
 }
 
+static void all_are_gone(struct evrdma_base *base, const struct ibv_context *verbs)
+{
+	struct evr_cmid *cmid;
+
+	TAILQ_FOREACH (cmid, &evr_channel_of(base)->cmids, link)
+		if (cmid->cm->verbs == verbs)
+			set_gone(cmid);
+}
+
+/* The first event of a device is about all that are on it. */
 static void device_goes(struct evr_cmid *cmid)
 {
 	if (cmid->cm->verbs && !cmid->gone)
-		evr_cmid_device_gone(cmid->base, cmid->cm->verbs);
+		all_are_gone(cmid->base, cmid->cm->verbs);
 	if (cmid->unanswered)
 		evr_base_add_timer(&cmid->late, LATE_MS);
 }

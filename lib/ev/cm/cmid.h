@@ -67,9 +67,7 @@ void evr_cmid_hand_over(struct evr_cmid *from, struct evr_cmid *to);
 void evr_cmid_asked(struct evr_cmid *cmid);
 /* Nothing is heard of it any more. */
 void evr_cmid_lost(struct evr_cmid *cmid, int err);
-/* The base has learnt that a device goes, by whatever way. */
-void evr_cmid_device_gone(struct evrdma_base *base, const struct ibv_context *verbs);
-/* The same of one that is not in the list of devices any more. */
+/* The base has learnt that a device is not in the list of devices any more. */
 void evr_cmid_device_unlisted(struct evrdma_base *base, const char *name, int index);
 /* Destroys the id, if there is one. Slow. */
 void evr_cmid_destroy(struct evr_cmid *cmid);
