@@ -104,7 +104,8 @@ static unsigned testbed_lacks(void)
 {
 	static const unsigned options[][2] = { { FAKE_DATAGRAMS, TESTBED_DATAGRAMS },
 		{ FAKE_GROUPS, TESTBED_GROUPS }, { FAKE_SRQS, TESTBED_SRQS },
-		{ FAKE_ATOMICS, TESTBED_ATOMICS }, { FAKE_IMMEDIATES, TESTBED_IMMEDIATES } };
+		{ FAKE_ATOMICS, TESTBED_ATOMICS }, { FAKE_IMMEDIATES, TESTBED_IMMEDIATES },
+		{ FAKE_DEEP_QUEUES, TESTBED_DEEP_QUEUES } };
 	unsigned i, lacks = 0;
 
 	for (i = 0; i < sizeof(options) / sizeof(options[0]); i++)

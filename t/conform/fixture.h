@@ -24,7 +24,8 @@ enum testbed_option {
 	TESTBED_GROUPS = 2,
 	TESTBED_SRQS = 4,
 	TESTBED_ATOMICS = 8,
-	TESTBED_IMMEDIATES = 16
+	TESTBED_IMMEDIATES = 16,
+	TESTBED_DEEP_QUEUES = 32 /* of 256 and more */
 };
 
 /* Where the tests run: on the fake or on a real device, chosen by the program's main file. */

@@ -479,7 +479,8 @@ TCase *shortage_case(void)
 			tc, a_shared_queue_goes_on_with_what_it_has_when_no_more_may_be_registered);
 	tcase_add_test(tc, a_buffer_of_the_users_that_may_not_be_registered_comes_back);
 	tcase_add_test(tc, what_could_not_be_registered_is_tried_again);
-	tcase_add_test(tc, what_cannot_be_registered_is_not_asked_for_all_at_once);
+	if (testbed_has(TESTBED_DEEP_QUEUES))
+		tcase_add_test(tc, what_cannot_be_registered_is_not_asked_for_all_at_once);
 	tcase_add_test(tc, a_buffer_that_comes_back_goes_to_a_connection_that_can_use_it);
 	return tc;
 }

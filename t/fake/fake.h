@@ -97,7 +97,8 @@ enum fake_option {
 	FAKE_SRQS = 4,
 	FAKE_ATOMICS = 8,
 	FAKE_IMMEDIATES = 16,
-	FAKE_IP_GIDS = 32
+	FAKE_IP_GIDS = 32,
+	FAKE_DEEP_QUEUES = 64 /* of 256 and more */
 };
 
 /* Which of them the device of the kind does not. */

@@ -181,6 +181,8 @@ enum fake_kind fake_kind_to_test(enum fake_kind otherwise)
 	return profile ? profile->kind : otherwise;
 }
 
+enum { DEEP = 256 };
+
 unsigned fake_lacks(enum fake_kind kind)
 {
 	const struct fake_profile *profile = fake_profile_of(kind);
@@ -196,6 +198,8 @@ unsigned fake_lacks(enum fake_kind kind)
 		lacks |= FAKE_GROUPS;
 	if (profile->max_srq < 0)
 		lacks |= FAKE_SRQS;
+	if (profile->max_qp_wr && profile->max_qp_wr < DEEP)
+		lacks |= FAKE_DEEP_QUEUES;
 	if (profile->no_atomics)
 		lacks |= FAKE_ATOMICS;
 	return lacks;
