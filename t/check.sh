@@ -41,10 +41,15 @@ count() {
 	passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 }
 
-# failures TREE <LOG: what failed or was skipped; now, and once more at the end.
+# failures TREE <LOG: what failed or was skipped, with the last that it said; now, and once more at
+# the end.
 failures() {
-	grep -E '^(FAIL|ERROR|XPASS|SKIP): |^not ok|^ok.* # SKIP' | sed "s/^/$1: /" |
-		tee -a "$work/log/failures"
+	awk -v tree="$1" '
+		function told() { for (i = n > 12 ? n - 11 : 1; i <= n; i++) print said[i]; n = 0 }
+		hit && /^#/ { said[++n] = $0; next }
+		{ told(); hit = /^(FAIL|ERROR|XPASS|SKIP): |^not ok|^ok.* # SKIP/ }
+		hit { print tree ": " $0 }
+		END { told() }' | tee -a "$work/log/failures"
 }
 
 # Seconds of processor time of all that has ended, in $worked. They are the same on a busy machine.
