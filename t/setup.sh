@@ -12,7 +12,7 @@ build='gcc make autoconf automake libtool pkg-config libibverbs-dev libevent-dev
 device='ibverbs-providers iproute2'
 tests='check ccache librdmacm-dev rdmacm-utils ibverbs-utils rdma-core mandoc valgrind strace g++
 	shellcheck patch libssl-dev zlib1g-dev dpkg-dev debhelper lintian rpm rpmlint'
-others='perftest libfabric-bin dapl2-utils librpma0 python3-pyverbs'
+others='perftest libfabric-bin dapl2-utils librpma0 python3-pyverbs libucx-dev'
 programs='netcat-openbsd socat curl python3 iperf3 redis-tools memcached libmemcached-tools'
 guest='qemu-system-x86 busybox-static cpio kmod xz-utils bzip2 zstd libelf-dev'
 kernel='flex bison bc'
