@@ -1,8 +1,8 @@
 /*
- * few: for both ends of a series of rstream, to be preloaded. Of the messages of a run, which begins
- * with a greeting each way, the first goes as ever, unless it is very large, and the others are done as
- * soon as they are begun: a series counts up to 100000 of them, and its sizes, its runs and its
- * connections are what is looked at.
+ * few: for both ends of a series of rstream, to be preloaded. Of the messages of a run, which
+ * begins with a greeting each way, the first goes as ever, unless it is very large, and the others
+ * are done as soon as they are begun: a series counts up to 100000 of them, and its sizes, its runs
+ * and its connections are what is looked at.
  */
 #include "config.h"
 

@@ -1,4 +1,4 @@
-/* What the calls that wait with a mask of signals are told under the preload module, on the fake. */
+/* What the calls that wait with a mask of signals are told under the preload module. */
 #include "config.h"
 
 #include "preload/places.h"
