@@ -120,9 +120,13 @@ GUEST_TESTS += \
 	t/interop/rtools_riostream.sh:rxe:$(RTOOLS_ENDS) t/interop/rtools_riostream.sh:siw:$(RTOOLS_ENDS) \
 	t/interop/rtools_rcopy.sh:rxe:$(RTOOLS_ENDS) t/interop/rtools_rcopy.sh:siw:$(RTOOLS_ENDS)
 # iWARP has no datagrams: there those of ours go by UDP, and the stock library's do not.
-GUEST_TESTS += t/interop/rtools_udpong.sh:rxe:$(RTOOLS_ENDS):stock@ours:ours@ours \
+GUEST_TESTS += \
+	t/interop/rtools_udpong.sh:rxe:stock@stock:stock@stock:$(RTOOLS_ENDS):stock@ours:ours@ours \
 	t/interop/rtools_udpong.sh:siw:ours@ours:ours@ours
 if TESTS_ENABLED
+check_LTLIBRARIES += t/interop/few.la
+t_interop_few_la_SOURCES = t/interop/few.c
+t_interop_few_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere
 check_LTLIBRARIES += t/interop/global_ah.la
 t_interop_global_ah_la_SOURCES = t/interop/global_ah.c
 t_interop_global_ah_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere

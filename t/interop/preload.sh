@@ -11,7 +11,7 @@ port=6000
 
 # preloaded COMMAND...: for a subshell.
 preloaded() {
-	export LD_LIBRARY_PATH="$top_builddir/.libs" LD_PRELOAD="$top_builddir/.libs/librspreload.so"
+	export LD_LIBRARY_PATH="$top_builddir/.libs" LD_PRELOAD="${module:-$top_builddir/.libs/librspreload.so}"
 	export RS_TCP_AFTER_MS=100000 # however slow the machine is
 	exec "$@"
 }
@@ -46,6 +46,74 @@ by_rdma() {
 	return 1
 }
 
+# --- the queue pairs of both sides ---------------------------------------------------
+
+# The threads of a process and of those that it began: of a queue pair the kernel knows the thread that
+# made it.
+threads() {
+	ls "/proc/$1/task"
+	for child in $(pgrep -P "$1"); do threads "$child"; done
+}
+
+# qps PID: "LQPN RQPN SQ_PSN" of each queue pair of the process. siw has no more to say of one than that
+# it is there.
+qps() {
+	rdma resource show qp | awk -v threads="$(threads "$1" | tr '\n' ' ')" -v kind="$kind" '
+		BEGIN { n = split(threads, t); for (i = 1; i <= n; i++) ours[t[i]] = 1 }
+		/ type RC / {
+			for (i = 1; i < NF; i++)
+				value[$i] = $(i + 1)
+			if (value["pid"] in ours && (kind == "siw" || value["state"] == "RTS"))
+				print value["lqpn"], value["rqpn"], value["sq-psn"]
+		}'
+}
+
+# pairs_up COUNT: each side has so many queue pairs, and those of the client are connected to the server's.
+pairs_up() {
+	qps $pid >"$tmp/qps_server" && qps $client_pid >"$tmp/qps_client"
+	awk -v count="$1" -v kind="$kind" 'NR == FNR { peer[$1] = $2; servers++; next }
+		{ clients++ }
+		peer[$2] == $1 { found++ }
+		END { exit servers < count || clients < count || kind != "siw" && found < count }' \
+		"$tmp/qps_server" "$tmp/qps_client"
+}
+
+# sent_by BEFORE NOW: how many packets the queue pairs of a side have sent in between, as rxe numbers
+# them in 24 bits.
+sent_by() {
+	awk 'NR == FNR { before[$1] = $3; next }
+		$1 in before { sum += ($3 - before[$1] + 16777216) % 16777216 }
+		END { print sum + 0 }' "$1" "$2"
+}
+
+# held COUNT CLIENT_BYTES SERVER_BYTES COMMAND...: a client with a FIFO for its input, that this shell has
+# open. feed, of the caller, has it move its bytes, and is_fed says when they have: in between, the packets of
+# its queue pairs and of the server's have grown by what that takes, and they are there all the time.
+held() {
+	count=$1 client_bytes=$2 server_bytes=$3
+	shift 3
+	rm -f "$tmp/fifo" && mkfifo "$tmp/fifo"
+	(preloaded timeout 120 "$@") <"$tmp/fifo" >"$tmp/got" 2>"$tmp/said" &
+	client_pid=$!
+	exec 9<>"$tmp/fifo"
+	is_carried || { kill $client_pid; tail -v -n 20 "$tmp/said" "$tmp"/qps_*; }
+	exec 9>&-
+	{ wait $client_pid; } 2>/dev/null
+}
+
+is_carried() {
+	wait_until 60 pairs_up $count || return
+	cp "$tmp/qps_server" "$tmp/before_server" && cp "$tmp/qps_client" "$tmp/before_client"
+	feed && wait_until 60 is_fed && pairs_up $count || return
+	has_sent client $client_bytes && has_sent server $server_bytes
+}
+
+has_sent() {
+	[ "$kind" != siw ] || return 0
+	sent=$(sent_by "$tmp/before_$1" "$tmp/qps_$1")
+	[ $((sent * 1024)) -ge "$2" ] || { echo "$sent packets of the $1 for $2 bytes"; return 1; }
+}
+
 # --- programs ------------------------------------------------------------------------
 
 big=$tmp/big
@@ -55,6 +123,38 @@ nc_sends() {
 	serve nc -l "$1" $port || return 1
 	client nc -N "$1" $port <"$big" || return 1
 	ended && cmp "$big" "$tmp/server"
+}
+
+# The module by another of its names, which is a link as `make install` has it.
+nc_by_name() {
+	module=$tmp/$1
+	ln -sf "$top_builddir/.libs/librspreload.so" "$module"
+	nc_sends "$EVR_IP4" && status=0 || status=1
+	! grep -q 'cannot be preloaded' "$tmp/server" || status=1
+	module=
+	return $status
+}
+
+# What by_rdma is to tell: the same without the module.
+nc_by_tcp() {
+	! by_rdma 5000000 nc_without && cmp "$big" "$tmp/server"
+}
+nc_without() {
+	nc -l "$EVR_IP4" $port >"$tmp/server" 2>&1 </dev/null &
+	pid=$!
+	wait_until 60 is_tcp && nc -N "$EVR_IP4" $port <"$big" && ended
+}
+is_tcp() { ss -ltn | grep -q ":$port "; }
+
+# By accept4 and sendfile.
+python_sends_files() {
+	serve /usr/bin/python3 -c '
+import socket, sys
+s = socket.create_server((sys.argv[1], int(sys.argv[2])))
+c = s.accept()[0]
+c.sendfile(open(sys.argv[3], "rb"))
+c.close()' "$EVR_IP4" $port "$big" || return 1
+	client nc -d "$EVR_IP4" $port >"$tmp/got" && cmp "$big" "$tmp/got" && ended
 }
 
 # Both ways at once, through one connection.
@@ -202,6 +302,68 @@ while True:
 	ask_and_hear "$EVR_IP6" $port 500
 }
 
+# --- programs whose queue pairs are looked at ------------------------------------------
+
+feed_big() { timeout 60 cat "$big" >&9; }
+holds() { [ -e "$1" ] && [ "$(stat -c %s "$1")" -ge "$2" ]; }
+
+nc_is_seen() {
+	feed() { feed_big; }
+	is_fed() { holds "$tmp/server" 5000000; }
+	serve nc -l "$EVR_IP4" $port || return
+	held 1 5000000 0 nc -N "$EVR_IP4" $port && ended && cmp "$big" "$tmp/server"
+}
+
+# What is sent comes back by the same connection.
+socat_is_seen() {
+	feed() { feed_big; }
+	is_fed() { holds "$tmp/got" 5000000; }
+	serve socat TCP-LISTEN:$port,bind="$EVR_IP4",reuseaddr EXEC:cat || return
+	held 1 5000000 5000000 socat -t 30 - TCP:"$EVR_IP4":$port && ended && cmp "$big" "$tmp/got"
+}
+
+# Its control and its data. The server keeps what came of the client's input, of which the last block is not
+# sent before it ends.
+iperf_is_seen() {
+	feed() { feed_big; }
+	is_fed() { holds "$tmp/iperf" 4700000; }
+	rm -f "$tmp/iperf"
+	serve iperf3 -s -1 -B "$EVR_IP4" -p $port -F "$tmp/iperf" || return
+	held 2 4700000 0 iperf3 -c "$EVR_IP4" -p $port -t 100 -F /proc/self/fd/0 && ended
+}
+
+# curl writes into the FIFO, and so it waits, and the server with it, until that is read.
+http_is_seen() {
+	feed() { timeout 60 head -c 4800000 <&9 >"$tmp/body"; }
+	is_fed() { :; }
+	mkdir -p "$tmp/www" && cp "$big" "$tmp/www/big" || return
+	serve /usr/bin/python3 -m http.server --directory "$tmp/www" --bind "$EVR_IP4" $port || return
+	held 1 0 4000000 curl -sS -o "$tmp/fifo" "http://$EVR_IP4:$port/big" || :
+	head -c 4800000 "$big" | cmp - "$tmp/body"
+}
+
+# Forty values, of 100000 letters each.
+redis_is_seen() {
+	feed() { for i in $(seq 40); do echo "set key$i $value" >&9; done; }
+	is_fed() { [ "$(grep -c '^OK' "$tmp/got")" -eq 40 ]; }
+	value=$(head -c 50000 "$big" | od -An -v -tx1 | tr -d ' \n')
+	ln -sf "$(command -v redis-check-rdb)" "$tmp/redis-server"
+	serve "$tmp/redis-server" --port $port --bind "$EVR_IP4" --save '' --protected-mode no || return
+	held 1 4000000 0 redis-cli -h "$EVR_IP4" -p $port
+}
+
+# Five values there, and back.
+memcached_is_seen() {
+	feed() {
+		for i in 1 2 3 4 5; do
+			printf 'set big 0 0 500000\r\n' && head -c 500000 "$big" && printf '\r\nget big\r\n'
+		done >&9
+	}
+	is_fed() { [ "$(grep -ac '^END' "$tmp/got")" -eq 5 ]; }
+	serve memcached -u root -l "$EVR_IP4" -p $port -U 0 -t 2 || return
+	held 1 2500000 2500000 nc -N "$EVR_IP4" $port
+}
+
 # program NAME BYTES COMMAND...: one cell; what is left of it ends.
 program() {
 	name=$1
@@ -211,8 +373,17 @@ program() {
 	stop
 }
 
+# seen NAME BYTES COMMAND...: the same, of a client that is held.
+seen() { program "the queue pairs of $1" "$2" "$3"; }
+
 cell "$kind comes up" dev_up "$kind"
+port=$((port + 1))
+[ "$kind" = siw ] || cell "$kind: nc without the module is no nc by RDMA" nc_by_tcp
 program "nc sends a file" 5000000 nc_sends "$EVR_IP4"
+for name in librspreload.so.1 librspreload.so.1.0.0; do
+	program "nc sends a file, preloaded by the name of $name" 5000000 nc_by_name $name
+done
+program "Python sends a file by sendfile" 5000000 python_sends_files
 program "nc sends a file over IPv6" 5000000 nc_sends "$EVR_IP6"
 program "socat sends a file over IPv6" 5000000 socat_sends
 program "socat under the stock module sends a file to ours" 5000000 stock_socat_sends
@@ -234,5 +405,11 @@ program "memcached under load" 100000 memcached_takes_load
 # siw has no datagrams. The first of them go by UDP.
 [ "$kind" = siw ] || program "Python's datagrams, echoed by socat" 900000 socat_echoes_dgrams
 [ "$kind" = siw ] || program "Python's datagrams, over IPv6 and by epoll" 900000 python_echoes_dgrams
+seen "nc and nc" 5000000 nc_is_seen
+seen "socat and socat" 10000000 socat_is_seen
+seen "iperf3 and iperf3" 4700000 iperf_is_seen
+seen "redis-cli and redis" 4000000 redis_is_seen
+seen "nc and memcached" 5000000 memcached_is_seen
+seen "curl and Python's http.server" 5000000 http_is_seen
 cell "$kind goes away" dev_down
 done_testing

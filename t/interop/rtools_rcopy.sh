@@ -102,6 +102,42 @@ killed() {
 	cell "$kind: our server keeps nothing of a stock client that is killed" broken stock@stock
 }
 
+# How far it is: on a terminal, where each number is written over the one before, and nowhere else.
+# in_terminal COMMAND: its standard output is the terminal, and so are the others.
+in_terminal() {
+	(end_env ours@ours && exec busybox timeout 90 script -qec "$1" /dev/null) </dev/null |
+		tr -d '\r' >"$tmp/client"
+}
+copy_shown() { echo "$ours_bin/rcopy '$tmp/source' '$EVR_IP4:shown' -p $port"; }
+
+# is_shown PERCENT...: these and no others, one over the other, and what remains is the line as ever.
+is_shown() {
+	in_terminal "$(copy_shown)" && cmp "$tmp/source" "$tmp/folder/shown" || return
+	for percent; do printf '%3d%%\n' "$percent"; done >"$tmp/want"
+	grep -o '[ 0-9]*%' "$tmp/client" | cmp - "$tmp/want" &&
+		tr '\b' '<' <"$tmp/client" | sed 's/[ 0-9]\{3\}%<<<<//g' |
+		grep -q '^opening...transferring...closing...done$' && return
+	cat -v "$tmp/client"
+	return 1
+}
+
+# A terminal there is, but the copy's output goes into a file.
+is_silent() {
+	in_terminal "$(copy_shown) >'$tmp/said'" && cmp "$tmp/source" "$tmp/folder/shown" &&
+		[ ! -s "$tmp/client" ] && grep -q '^opening...transferring...closing...done$' "$tmp/said" &&
+		return
+	cat -v "$tmp/client" "$tmp/said"
+	return 1
+}
+
+progress() {
+	head -c 4194304 /dev/urandom >"$tmp/source"
+	cell "$kind: our client shows on a terminal how far it is" is_shown 25 50 75 100
+	cell "$kind: our client shows it in no file" is_silent
+	head -c 100 /dev/urandom >"$tmp/source"
+	cell "$kind: our client shows a small file on a terminal" is_shown 100
+}
+
 own() {
 	serve ours@stock
 	head -c 5000 /dev/urandom >"$tmp/source"
@@ -112,6 +148,7 @@ own() {
 		copy ours@stock "$tmp/source" "$tmp/folder/absolute"
 	: >"$tmp/source"
 	cell "$kind: our tools copy an empty file" ends_well empty
+	progress
 	head -c 5000 /dev/urandom >"$tmp/source"
 	killed
 	stop

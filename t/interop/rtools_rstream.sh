@@ -29,11 +29,74 @@ matrix() {
 		"$1" "$2" rstream "$EVR_IP4" -S 1000 -C 5 -I 5
 }
 
+# --- the stock tool on our library, waiting ---------------------------------------------
+
+# Each pair of the stock tool that has ours beneath it on a side, and ours with it; the control first.
+waiting_ends="stock@stock:stock@stock stock@ours:stock@stock stock@stock:stock@ours \
+	stock@ours:stock@ours stock@ours:ours@ours ours@ours:stock@ours"
+
+waiting() {
+	test=a
+	for size in 100 65536; do
+		as=is_control
+		for ends in $waiting_ends; do
+			verdict $as "$kind: ${ends%:*} client, ${ends#*:} server, rstream -T a -S $size as the control" \
+				"${ends%:*}" "${ends#*:}" rstream "$EVR_IP4" -T v -T a -S $size -C 3 -I 3
+			as=as_control
+		done
+	done
+}
+
+# --- a series --------------------------------------------------------------------------
+
+# All its runs, of which the first message each way goes; the control first.
+series_ends="stock@stock:stock@stock ours@ours:ours@ours ours@ours:stock@stock stock@stock:ours@ours"
+
+series_of() {
+	lines=$1
+	shift
+	as=is_control
+	for ends in $series_ends; do
+		verdict $as "$kind: ${ends%:*} client, ${ends#*:} server, rstream ${*:-without -S} as the control" \
+			"${ends%:*}" "${ends#*:}" rstream "$EVR_IP4" "$@"
+		as=as_control
+	done
+}
+
+series() {
+	test=n
+	export LD_PRELOAD="${sanitizer:+$sanitizer }$top_builddir/t/interop/.libs/few.so"
+	series_of 8
+	series_of 66 -S all
+	unset LD_PRELOAD lines
+}
+
+# --- what is ours alone ------------------------------------------------------------
+
+own() {
+	cell "$kind: rstream, another -S is told" differ rstream "-S 100 -C 5" "-S 200 -C 5" \
+		"the client runs with -S 200 -C 5 -I 1"
+	cell "$kind: rstream, another -C is told" differ rstream "-C 5" "-C 6" "-C 6"
+	cell "$kind: rstream, another -I is told" differ rstream "-I 5 -T b" "-I 6 -T b" "-I 6"
+	cell "$kind: rstream, a series against one run is told" differ rstream "" "-S 100" "-S 100"
+	cell "$kind: rstream, -T v on the server alone is told" \
+		differ rstream "-C 5 -T a -T v" "-C 5 -T a" "-T v"
+	cell "$kind: rstream, -T v on the client alone is told" differ rstream "-C 5" "-C 5 -T v" "-T v"
+	cell "$kind: rstream, a smaller -S ends with -T v, too" differ rstream \
+		"-C 5 -S 80 -T v -w 1" "-C 5 -S 64 -T v -w 1" "nothing moved for 1 seconds"
+	cell "$kind: rstream, a larger -S ends with -T v, too" \
+		differ rstream "-C 5 -S 64 -T v" "-C 5 -S 80 -T v" "the client sends more"
+	cell "$kind: rstream, a server that stands still is told" still rstream
+}
+
 cell "$kind comes up" dev_up "$kind"
 while [ $# -gt 0 ]; do
 	matrix "$1" "$2"
 	shift 2
 done
+waiting
+[ "$kind" = siw ] || series
+own
 cell "$kind goes away" dev_down
 rm -rf "$tmp"
 done_testing

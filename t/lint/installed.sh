@@ -48,4 +48,12 @@ if [ -f "$scratch/cm" ]; then
 	LD_LIBRARY_PATH=$cmlibdir ldd "$scratch/cm" | grep -q "$cmlibdir/librdmacm\.so"
 	LD_LIBRARY_PATH=$cmlibdir "$scratch/cm" | grep -qx RDMA_CM_EVENT_ESTABLISHED
 fi
+
+# The module, by each of the stock one's names.
+if [ -e "$libdir/rsocket/librspreload.so" ]; then
+	for name in librspreload.so librspreload.so.1 librspreload.so.1.0.0; do
+		LD_LIBRARY_PATH=$cmlibdir LD_PRELOAD=$libdir/rsocket/$name true 2>"$scratch/preloaded"
+		[ ! -s "$scratch/preloaded" ]
+	done
+fi
 echo "installed.sh: a program outside the tree builds and runs against what was installed"

@@ -172,6 +172,24 @@ static void wait_by_select(int fd)
 	ck_assert_int_eq(select(fd + 1, &set, NULL, NULL, &patience), 1);
 }
 
+static void wait_by_ppoll(int fd)
+{
+	const struct timespec patience = { .tv_sec = PLACES_PATIENCE_MS / 1000 };
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+
+	ck_assert_int_eq(ppoll(&pfd, 1, &patience, NULL), 1);
+}
+
+static void wait_by_pselect(int fd)
+{
+	const struct timespec patience = { .tv_sec = PLACES_PATIENCE_MS / 1000 };
+	fd_set set;
+
+	FD_ZERO(&set);
+	FD_SET(fd, &set);
+	ck_assert_int_eq(pselect(fd + 1, &set, NULL, NULL, &patience, NULL), 1);
+}
+
 static void wait_by_epoll(int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN };
@@ -182,7 +200,8 @@ static void wait_by_epoll(int fd)
 	close(epoll_fd);
 }
 
-static void (*const waits[])(int) = { wait_by_poll, wait_by_select, wait_by_epoll };
+static void (*const waits[])(int) = { wait_by_poll, wait_by_ppoll, wait_by_select, wait_by_pselect,
+	wait_by_epoll };
 enum { WAITS = sizeof(waits) / sizeof(*waits) };
 
 static bool by_rdma;
