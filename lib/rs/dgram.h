@@ -49,7 +49,7 @@ struct evr_rs_ud {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *recv_cq, *send_cq;
 	struct ibv_mr *mr;
-	uint8_t *memory; /* the receives, then what is sent */
+	uint8_t *memory; /* the receives, then what is sent, then excess */
 	struct evr_rs_packet *packets;
 	struct evr_rs_ah **sent; /* by what each place is sent */
 	uint32_t *places;	 /* those that are free */
