@@ -108,6 +108,7 @@ struct evr_rs_dgram {
 	} known[EVR_RS_RANKS];
 	struct evr_rs_dests by_addr[EVR_RS_DEST_LISTS];
 	unsigned int num_resolving;
+	uint64_t ways_us; /* when to look for ways again */
 	TAILQ_HEAD(, evr_rs_packet) received;
 	unsigned int num_by_udp; /* of them */
 };
