@@ -6,7 +6,7 @@
 
 #include <check.h>
 
-/* Messages that the victim has room for, of those that came by UDP and of those of its queue pair. */
+/* Messages that the victim has room for, of each way. */
 enum { HOSTILE_DGRAMS_ROOM = 16 };
 
 /* One that everybody knows, and one whose messages to it and from it all arrive. */
