@@ -49,7 +49,7 @@ struct evr_rs_ud {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *recv_cq, *send_cq;
 	struct ibv_mr *mr;
-	uint8_t *memory; /* the receives, then what is sent */
+	uint8_t *memory; /* the receives, then what is sent, then excess */
 	struct evr_rs_packet *packets;
 	struct evr_rs_ah **sent; /* by what each place is sent */
 	uint32_t *places;	 /* those that are free */
@@ -108,6 +108,7 @@ struct evr_rs_dgram {
 	} known[EVR_RS_RANKS];
 	struct evr_rs_dests by_addr[EVR_RS_DEST_LISTS];
 	unsigned int num_resolving;
+	uint64_t ways_us; /* when to look for ways again */
 	TAILQ_HEAD(, evr_rs_packet) received;
 	unsigned int num_by_udp; /* of them */
 };

@@ -13,6 +13,7 @@ enum {
 	TIMEOUT_MS = 2000,
 	LEAST_MTU = 128, /* shifted by what verbs have for it */
 	QPN_LEAST = 2,	 /* those below, and the last one, are not for messages */
+	SPARED = 16,	 /* so many times as long as one was waited for in vain */
 };
 
 static struct evr_rs_dests *list_of(struct evr_rs *rs, const union evr_rs_addr *addr)
@@ -59,7 +60,7 @@ static void resolve(struct evr_rs *rs, struct evr_rs_dest *dest)
 	if (dest->ah || dest->id || !dest->qpn || dest->rank == EVR_RS_HEARD)
 		return;
 	now = evr_clock_now_us();
-	if (now < dest->again_us)
+	if (now < dest->again_us || now < rs->dgram->ways_us)
 		return;
 	if (!dest->ud || !dest->ud->id || rs->dgram->num_resolving == RESOLVING_MAX)
 		return;
@@ -84,13 +85,32 @@ void evr_rs_dest_told(struct evr_rs *rs, struct evr_rs_dest *dest, uint32_t qpn)
 	resolve(rs, dest);
 }
 
+/*
+ * The kernel looks for the neighbour once more, and a call of ours waits for that: for a second, if
+ * he is none or gone. Who brings many such to us does not stop us for long: all go by UDP then.
+ */
+static struct evr_rs_ah *make_ah(struct evr_rs *rs, const struct evr_rs_dest *dest)
+{
+	uint64_t before = evr_clock_now_us(), now;
+	struct evr_rs_ah *ah;
+
+	if (before < rs->dgram->ways_us)
+		return NULL;
+	ah = evr_rs_ah_new(dest->id, dest->ud->id->qp->pd);
+	if (!ah) {
+		now = evr_clock_now_us();
+		rs->dgram->ways_us = now + (now - before) * SPARED;
+	}
+	return ah;
+}
+
 static void resolved(struct evr_rs *rs, struct evr_rs_dest *dest)
 {
 	const struct ibv_sa_path_rec *path = dest->id->route.path_rec;
 
 	if (dest->ud && dest->ud->id && path) {
 		dest->mtu = evr_smaller(dest->ud->mtu, (uint32_t)LEAST_MTU << path->mtu);
-		dest->ah = evr_rs_ah_new(dest->id, dest->ud->id->qp->pd);
+		dest->ah = make_ah(rs, dest);
 	}
 	stop_resolving(rs, dest);
 }

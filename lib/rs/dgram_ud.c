@@ -13,6 +13,9 @@
 enum {
 	GRH = 40, /* in front of all that is received */
 	RECV_PLACE = GRH + EVR_DGRAM_MAX,
+	LARGEST_MTU = 4096,
+	EXCESS = LARGEST_MTU - EVR_DGRAM_MAX,
+	RECV_SGES = 2,
 	BATCH = 16,
 	ACK_BATCH = 256,
 	LEAST_MTU = 128, /* shifted by what verbs have for it */
@@ -35,6 +38,15 @@ static uint8_t *send_place(const struct evr_rs_ud *ud, uint32_t index)
 	return recv_place(ud, ud->rq_size) + (size_t)index * EVR_DGRAM_MAX;
 }
 
+/*
+ * The end of whatever is longer than any message of ours: one for all, as nobody reads it. Without
+ * it a device would end the queue pair, for everybody, since a stranger sent a long one.
+ */
+static uint8_t *excess_place(const struct evr_rs_ud *ud)
+{
+	return send_place(ud, ud->sq_size);
+}
+
 static int allocate_tables(struct evr_rs_ud *ud)
 {
 	ud->packets = calloc(ud->rq_size, sizeof(*ud->packets));
@@ -50,7 +62,8 @@ static int allocate_tables(struct evr_rs_ud *ud)
 static int allocate(struct evr_rs_ud *ud)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	size_t len = (size_t)ud->rq_size * RECV_PLACE + (size_t)ud->sq_size * EVR_DGRAM_MAX;
+	size_t len = (size_t)ud->rq_size * RECV_PLACE + (size_t)ud->sq_size * EVR_DGRAM_MAX +
+		     EXCESS;
 	void *memory;
 
 	len = (len + page - 1) / page * page;
@@ -150,7 +163,7 @@ static int try_qp(struct evr_rs_ud *ud, uint32_t inline_size)
 			.max_send_wr = ud->sq_size,
 			.max_recv_wr = ud->rq_size,
 			.max_send_sge = 1,
-			.max_recv_sge = 1,
+			.max_recv_sge = RECV_SGES,
 			.max_inline_data = inline_size,
 		},
 	};
@@ -171,12 +184,11 @@ static int create_qp(struct evr_rs_ud *ud)
 int evr_rs_ud_post(struct evr_rs_ud *ud, struct evr_rs_packet *packet)
 {
 	uint32_t index = (uint32_t)(packet - ud->packets);
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)recv_place(ud, index),
-		.length = RECV_PLACE,
-		.lkey = ud->mr->lkey,
+	struct ibv_sge sges[RECV_SGES] = {
+		{ (uintptr_t)recv_place(ud, index), RECV_PLACE, ud->mr->lkey },
+		{ (uintptr_t)excess_place(ud), EXCESS, ud->mr->lkey },
 	};
-	struct ibv_recv_wr wr = { .wr_id = index, .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_recv_wr wr = { .wr_id = index, .sg_list = sges, .num_sge = RECV_SGES }, *bad;
 
 	packet->ud = ud;
 	return evr_rs_verbs_result(ibv_post_recv(ud->id->qp, &wr, &bad));

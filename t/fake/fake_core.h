@@ -85,7 +85,6 @@ struct fake_device {
 	union ibv_gid gids[FAKE_GIDS];
 	int gid_count;
 	uint8_t ip_gid, ip6_gid; /* where they are in the table */
-	uint32_t mtu_bytes;
 	struct ibv_device_attr attr;
 	struct ibv_port_attr port;
 	struct ibv_ece ece;

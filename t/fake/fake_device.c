@@ -108,7 +108,6 @@ static void set_port(struct fake_device *device, const struct fake_recipe *recip
 	port->active_speed = 1;
 	port->phys_state = 5;
 	port->link_layer = recipe->link_layer;
-	device->mtu_bytes = 128u << recipe->mtu;
 }
 
 static void put_ip_gids(const struct fake_device *device, union ibv_gid *ip, union ibv_gid *ip6)

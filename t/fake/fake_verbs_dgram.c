@@ -138,7 +138,7 @@ bool fake_run_ud(struct fake_qp *qp, struct fake_send *send)
 	size_t len = 0;
 
 	status = fake_gather(qp, send, &data, &len);
-	if (status == IBV_WC_SUCCESS && len > device->mtu_bytes)
+	if (status == IBV_WC_SUCCESS && len > 128u << device->port.active_mtu)
 		status = IBV_WC_LOC_LEN_ERR;
 	if (status == IBV_WC_SUCCESS) {
 		packet = fake_alloc(GRH_SIZE + len);

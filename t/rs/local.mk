@@ -42,6 +42,24 @@ t_rs_hostile_fake_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS)
 GUEST_TESTS += t/rs/hostile.sh:rxe t/rs/hostile.sh:siw
 GUEST_TESTS += t/rs/dgrams.sh:rxe t/rs/dgrams.sh:siw
 
+# Strangers who send datagrams.
+EVR_RS_HOSTILE_DGRAMS = \
+	t/rs/hostile_dgram.c t/rs/hostile_dgram.h \
+	t/rs/hostile_dgrams.c t/rs/hostile_dgrams.h \
+	t/rs/hostile_dgrams_floods.c \
+	t/rs/hostile_dgrams_words.c
+check_PROGRAMS += t/rs/hostile_dgrams t/rs/hostile_dgrams_fake.t
+TESTS += t/rs/hostile_dgrams_fake.t
+t_rs_hostile_dgrams_SOURCES = t/rs/hostile_dgrams_device.c $(EVR_RS_HOSTILE_DGRAMS) \
+	t/schedule/resources.c t/schedule/resources.h
+t_rs_hostile_dgrams_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(NL_CFLAGS)
+t_rs_hostile_dgrams_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_rs_hostile_dgrams_LDADD = librdmacm.la libevr_proto.la $(VERBS_LIBS) $(CHECK_LIBS) $(NL_LIBS)
+t_rs_hostile_dgrams_fake_t_SOURCES = t/rs/hostile_dgrams_fake.c $(EVR_RS_HOSTILE_DGRAMS)
+t_rs_hostile_dgrams_fake_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_rs_hostile_dgrams_fake_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS)
+GUEST_TESTS += t/rs/hostile_dgrams.sh:rxe
+
 # What breaks beneath a stream.
 check_PROGRAMS += t/rs/breaks
 t_rs_breaks_SOURCES = t/rs/breaks.c \
@@ -53,4 +71,5 @@ t_rs_breaks_LDADD = libevr_clock.la librdmacm.la $(VERBS_LIBS) $(LIBEVENT_LIBS) 
 	$(NL_LIBS)
 GUEST_TESTS += t/rs/breaks.sh:rxe t/rs/breaks.sh:siw
 endif
-EXTRA_DIST += t/rs/breaks.sh t/rs/descriptor.sh t/rs/dgrams.sh t/rs/hostile.sh
+EXTRA_DIST += t/rs/breaks.sh t/rs/descriptor.sh t/rs/dgrams.sh t/rs/hostile.sh \
+	t/rs/hostile_dgrams.sh
