@@ -264,6 +264,8 @@ static int expectation(const struct words *row, bool iwarp)
 {
 	if (row->say == mapping && hostile_kind.shows_targets_alone)
 		return SOME;
+	if (iwarp && row->iwarp_error == ENXIO && hostile_kind.shows_targets_alone)
+		return EPROTO;
 	return iwarp ? row->iwarp_error : row->error;
 }
 
