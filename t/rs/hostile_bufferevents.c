@@ -1,6 +1,6 @@
 /*
- * The bufferevents over RDMA that meet a hostile peer, all on one loop, which turns wherever the peer
- * waits. What a socket's number shows is what the callbacks have told.
+ * The bufferevents over RDMA that meet a hostile peer, all on one loop, which turns wherever the
+ * peer waits. What a socket's number shows is what the callbacks have told.
  */
 #include "rs/hostile_suite.h"
 
@@ -33,7 +33,7 @@ static struct event_base *loop;
 static struct evrdma_base *base;
 static int keepalive_ms;
 
-/* --- the loop ---------------------------------------------------------------------------------- */
+/* --- the loop -------------------------------------------------------------------------------- */
 
 static void turn(void)
 {
@@ -63,7 +63,7 @@ static void end(void)
 	event_base_free(loop);
 }
 
-/* --- what they tell ---------------------------------------------------------------------------- */
+/* --- what they tell -------------------------------------------------------------------------- */
 
 static struct stream *new_stream(void)
 {
@@ -137,7 +137,7 @@ int hostile_error(int fd)
 	return stream->error;
 }
 
-/* --- what they do ------------------------------------------------------------------------------ */
+/* --- what they do ---------------------------------------------------------------------------- */
 
 static struct sockaddr_in place(uint16_t port)
 {
@@ -239,14 +239,14 @@ int hostile_rclose(int fd)
 	return 0;
 }
 
-/* --- what is asked of them alone --------------------------------------------------------------- */
+/* --- what is asked of them alone ------------------------------------------------------------- */
 
 static size_t left_of(const struct hostile_victim *victim)
 {
 	return evbuffer_get_length(bufferevent_get_output(streams[victim->fd].bev));
 }
 
-/* Its window and the queue before it are full, and stay so; what it never took goes with the base. */
+/* Its window is full, and stays so; what it never took goes with the base. */
 START_TEST(it_reads_nothing)
 {
 	static char bytes[CHUNK];

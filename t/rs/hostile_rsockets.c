@@ -96,7 +96,7 @@ int hostile_rclose(int fd)
 	return rclose(fd);
 }
 
-/* --- what is asked of them alone --------------------------------------------------------------- */
+/* --- what is asked of them alone ------------------------------------------------------------- */
 
 /* Its window is full, and stays so; what it never took is given up in time. */
 START_TEST(it_reads_nothing)
