@@ -1,6 +1,6 @@
 /*
- * Streams that meet a hostile peer, and a pair beside them that goes on. hostile_rsockets.c has them as
- * rsockets, hostile_bufferevents.c as bufferevents over RDMA under numbers of its own.
+ * Streams that meet a hostile peer, and a pair beside them that goes on. hostile_rsockets.c has
+ * them as rsockets, hostile_bufferevents.c as bufferevents over RDMA under numbers of its own.
  */
 #ifndef RS_HOSTILE_SUITE_H
 #define RS_HOSTILE_SUITE_H
