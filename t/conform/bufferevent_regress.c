@@ -1,6 +1,7 @@
 /*
  * What libevent's own tests ask of a bufferevent (its test/regress_bufferevent.c), asked of a pair
- * over RDMA. Those that are not here, and why:
+ * over RDMA on each device, and of both sides; libevent_tests.sh runs the tests themselves, on the
+ * fake. Those that are not here, and why:
  *
  *   pair_*, pair_flush         of bufferevent_pair_new(): it has a partner, and its flush finishes
  *                              it; ours has neither, as a socket's

@@ -23,6 +23,15 @@ enum {
 
 struct hostile_place hostile_place;
 
+void hostile_rest(unsigned int ms)
+{
+	do {
+		if (hostile_place.turn)
+			hostile_place.turn();
+		usleep(1000);
+	} while (ms-- > 1);
+}
+
 /* --- its beginning and its end --------------------------------------------------------------- */
 
 void hostile_open(struct hostile *hostile)
@@ -102,7 +111,10 @@ enum rdma_cm_event_type hostile_await(struct hostile *hostile)
 
 	while (rdma_get_cm_event(hostile->channel, &event)) {
 		ck_assert_int_eq(errno, EAGAIN);
-		ck_assert_int_eq(poll(&pfd, 1, PATIENCE_MS), 1);
+		if (hostile_place.turn)
+			hostile_rest(1);
+		else
+			ck_assert_int_eq(poll(&pfd, 1, PATIENCE_MS), 1);
 	}
 	type = event->event;
 	keep(hostile, event);
@@ -170,7 +182,7 @@ void hostile_await_messages(struct hostile *hostile, unsigned int num)
 	for (waited = 0; hostile->received < num; waited++) {
 		ck_assert_int_lt(waited, PATIENCE_MS);
 		poll_cq(hostile);
-		usleep(1000);
+		hostile_rest(1);
 	}
 }
 
@@ -181,7 +193,7 @@ void hostile_await_sent(struct hostile *hostile)
 	for (waited = 0; hostile->sent < hostile->posted; waited++) {
 		ck_assert_int_lt(waited, PATIENCE_MS);
 		poll_cq(hostile);
-		usleep(1000);
+		hostile_rest(1);
 	}
 }
 

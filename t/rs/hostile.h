@@ -32,8 +32,13 @@ struct hostile_place {
 	unsigned int (*count_objects)(void);
 	/* What waits for a peer is given up, where that takes no time of its own; or NULL. */
 	unsigned int (*give_up)(void);
+	/* A turn of the loop that the victim is on; NULL where there is none. */
+	void (*turn)(void);
 };
 extern struct hostile_place hostile_place;
+
+/* While the victim goes on. */
+void hostile_rest(unsigned int ms);
 
 void hostile_open(struct hostile *hostile);
 /* Whatever there is of it, without a word. */

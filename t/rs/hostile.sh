@@ -1,12 +1,12 @@
 #!/bin/sh
-# hostile.sh rxe|siw: what a peer can say wrongly to rsockets, each by name.
+# hostile.sh rxe|siw [hostile_bev]: what a peer can say wrongly to rsockets, or to bufferevents, each by name.
 # time: virtual
 . "$top_srcdir/t/guest/lib.sh"
 
 tmp=$(mktemp -d)
 cell "$1 comes up" dev_up "$1"
 CK_TAP_LOG_FILE_NAME=$tmp/tap CK_VERBOSITY=silent CK_DEFAULT_TIMEOUT=60 \
-	"$top_builddir/t/rs/hostile" "$EVR_IP4"
+	"$top_builddir/t/rs/${2:-hostile}" "$EVR_IP4"
 while read -r line; do
 	case $line in
 	ok*) ok "${line##*hostile*.c:}" ;;

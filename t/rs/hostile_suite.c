@@ -1,91 +1,17 @@
 #include "rs/hostile_suite.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <rdma/rsocket.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 60000, BYTES = 50000, BACKLOG = 4, NAMES = 256 };
+enum { PATIENCE_MS = 60000, BYTES = 50000, NAMES = 256 };
 
 static struct {
 	int listener, one, other;
 	unsigned int objects;
 } beside;
-
-/* --- rsockets -------------------------------------------------------------------------------- */
-
-static struct sockaddr_in place(uint16_t port)
-{
-	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(port) };
-
-	inet_pton(AF_INET, hostile_place.ip, &addr.sin_addr);
-	return addr;
-}
-
-int hostile_rlisten(uint16_t *port)
-{
-	struct sockaddr_in addr = place(0);
-	socklen_t len = sizeof(addr);
-	int fd = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(rbind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
-	ck_assert_int_eq(rlisten(fd, BACKLOG), 0);
-	ck_assert_int_eq(rgetsockname(fd, (struct sockaddr *)&addr, &len), 0);
-	*port = ntohs(addr.sin_port);
-	return fd;
-}
-
-int hostile_rconnect(uint16_t port)
-{
-	struct sockaddr_in addr = place(port);
-	int fd = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(rconnect(fd, (struct sockaddr *)&addr, sizeof(addr)), -1);
-	ck_assert_int_eq(errno, EINPROGRESS);
-	return fd;
-}
-
-void hostile_wait_for(int fd, short events)
-{
-	struct pollfd pfd = { .fd = fd, .events = events };
-
-	ck_assert_int_eq(poll(&pfd, 1, PATIENCE_MS), 1);
-}
-
-short hostile_events(int fd)
-{
-	struct pollfd pfd = { .fd = fd, .events = POLLIN | POLLOUT };
-
-	ck_assert_int_ge(poll(&pfd, 1, 0), 0);
-	return pfd.revents;
-}
-
-int hostile_error(int fd)
-{
-	int error = 0;
-	socklen_t len = sizeof(error);
-
-	ck_assert_int_eq(rgetsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len), 0);
-	return error;
-}
-
-int hostile_raccept(int listener)
-{
-	int fd;
-
-	hostile_wait_for(listener, POLLIN);
-	fd = raccept(listener, NULL, NULL);
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(rfcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK), 0);
-	return fd;
-}
 
 /* --- the pair beside it ---------------------------------------------------------------------- */
 
@@ -94,6 +20,7 @@ void hostile_begin(void)
 	uint16_t port;
 
 	beside.objects = hostile_place.count_objects();
+	hostile_kind.begin();
 	beside.listener = hostile_rlisten(&port);
 	beside.one = hostile_rconnect(port);
 	beside.other = hostile_raccept(beside.listener);
@@ -116,9 +43,9 @@ static void pass(int from, int to)
 		sent[i] = (unsigned char)(i * 7 + i / 253);
 	while (in < BYTES) {
 		if (out < BYTES)
-			out += moved(rsend(from, sent + out, BYTES - out, 0));
+			out += moved(hostile_rsend(from, sent + out, BYTES - out));
 		hostile_wait_for(to, POLLIN);
-		in += moved(rrecv(to, got + in, BYTES - in, 0));
+		in += moved(hostile_rrecv(to, got + in, BYTES - in));
 	}
 	ck_assert_int_eq(memcmp(sent, got, BYTES), 0);
 }
@@ -135,9 +62,10 @@ void hostile_end(void)
 	int waited;
 
 	hostile_bytes_pass();
-	ck_assert_int_eq(rclose(beside.one), 0);
-	ck_assert_int_eq(rclose(beside.other), 0);
-	ck_assert_int_eq(rclose(beside.listener), 0);
+	ck_assert_int_eq(hostile_rclose(beside.one), 0);
+	ck_assert_int_eq(hostile_rclose(beside.other), 0);
+	ck_assert_int_eq(hostile_rclose(beside.listener), 0);
+	hostile_kind.end();
 	for (waited = 0; hostile_place.count_objects() > beside.objects; waited++) {
 		ck_assert_msg(waited < PATIENCE_MS, "%u objects are left, of %u",
 			hostile_place.count_objects(), beside.objects);
@@ -159,7 +87,8 @@ static void be_asked(struct hostile_victim *victim)
 	hostile_await_type(&victim->hostile, RDMA_CM_EVENT_ESTABLISHED);
 	victim->fd = hostile_raccept(victim->listener);
 	if (victim->hostile.iwarp) {
-		ck_assert_int_eq(hostile_events(victim->fd) & POLLOUT, 0);
+		if (hostile_kind.waits_to_be_spoken_to)
+			ck_assert_int_eq(hostile_events(victim->fd) & POLLOUT, 0);
 		hostile_say(&victim->hostile, evr_imm(EVR_IMM_SGL, HOSTILE_CREDITS));
 	}
 	hostile_wait_for(victim->fd, POLLOUT);
@@ -185,16 +114,16 @@ void hostile_meet(struct hostile_victim *victim, enum hostile_role role)
 		be_asked(victim);
 	else
 		ask(victim);
-	ck_assert_int_eq(rsend(victim->fd, "x", 1, 0), 1);
+	ck_assert_int_eq(hostile_rsend(victim->fd, "x", 1), 1);
 	hostile_await_messages(&victim->hostile, 1);
 }
 
 void hostile_part(struct hostile_victim *victim)
 {
 	if (victim->fd >= 0)
-		ck_assert_int_eq(rclose(victim->fd), 0);
+		ck_assert_int_eq(hostile_rclose(victim->fd), 0);
 	if (victim->listener >= 0)
-		ck_assert_int_eq(rclose(victim->listener), 0);
+		ck_assert_int_eq(hostile_rclose(victim->listener), 0);
 	hostile_close(&victim->hostile);
 }
 
@@ -222,7 +151,7 @@ static void add(Suite *suite, TCase *tcase, void (*set_up)(void), void (*tear_do
 
 int hostile_run(void (*set_up)(void), void (*tear_down)(void))
 {
-	Suite *suite = suite_create("hostile");
+	Suite *suite = suite_create(hostile_kind.name);
 	SRunner *runner;
 	int role, failed;
 
@@ -231,6 +160,7 @@ int hostile_run(void (*set_up)(void), void (*tear_down)(void))
 		add(suite, hostile_greetings_case((enum hostile_role)role), set_up, tear_down);
 	}
 	add(suite, hostile_silence_case(), set_up, tear_down);
+	add(suite, hostile_kind.own_case(), set_up, tear_down);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

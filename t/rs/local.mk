@@ -22,23 +22,32 @@ t_rs_dgrams_device_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_rs_dgrams_device_LDADD = librdmacm.la $(VERBS_LIBS) $(CHECK_LIBS)
 GUEST_TESTS += t/rs/descriptor.sh:rxe t/rs/descriptor.sh:siw
 
-# A peer that breaks the protocol.
+# A peer that breaks the protocol, to rsockets and to bufferevents.
 EVR_RS_HOSTILE = \
 	t/rs/hostile.c t/rs/hostile.h \
 	t/rs/hostile_greetings.c \
 	t/rs/hostile_silence.c \
 	t/rs/hostile_suite.c t/rs/hostile_suite.h \
 	t/rs/hostile_words.c
-check_PROGRAMS += t/rs/hostile t/rs/hostile_fake.t
-TESTS += t/rs/hostile_fake.t
-t_rs_hostile_SOURCES = t/rs/hostile_device.c $(EVR_RS_HOSTILE) \
+EVR_RS_HOSTILE_DEVICE = t/rs/hostile_device.c $(EVR_RS_HOSTILE) \
 	t/schedule/resources.c t/schedule/resources.h
+check_PROGRAMS += t/rs/hostile t/rs/hostile_bev t/rs/hostile_fake.t t/rs/hostile_bev_fake.t
+TESTS += t/rs/hostile_fake.t t/rs/hostile_bev_fake.t
+t_rs_hostile_SOURCES = $(EVR_RS_HOSTILE_DEVICE) t/rs/hostile_rsockets.c
 t_rs_hostile_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(NL_CFLAGS)
 t_rs_hostile_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_rs_hostile_LDADD = librdmacm.la libevr_proto.la $(VERBS_LIBS) $(CHECK_LIBS) $(NL_LIBS)
-t_rs_hostile_fake_t_SOURCES = t/rs/hostile_fake.c $(EVR_RS_HOSTILE)
+t_rs_hostile_bev_SOURCES = $(EVR_RS_HOSTILE_DEVICE) t/rs/hostile_bufferevents.c
+t_rs_hostile_bev_CPPFLAGS = $(t_rs_hostile_CPPFLAGS)
+t_rs_hostile_bev_CFLAGS = $(t_rs_hostile_CFLAGS)
+t_rs_hostile_bev_LDADD = libevrdma.la $(t_rs_hostile_LDADD) $(LIBEVENT_LIBS)
+t_rs_hostile_fake_t_SOURCES = t/rs/hostile_fake.c $(EVR_RS_HOSTILE) t/rs/hostile_rsockets.c
 t_rs_hostile_fake_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_rs_hostile_fake_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS)
+t_rs_hostile_bev_fake_t_SOURCES = t/rs/hostile_fake.c $(EVR_RS_HOSTILE) t/rs/hostile_bufferevents.c
+t_rs_hostile_bev_fake_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_rs_hostile_bev_fake_t_LDADD = libevr_ev.la $(EVR_UNIT_CM_LIBS) $(LIBEVENT_LIBS)
+GUEST_TESTS += t/rs/hostile.sh:rxe:hostile_bev t/rs/hostile.sh:siw:hostile_bev
 GUEST_TESTS += t/rs/hostile.sh:rxe t/rs/hostile.sh:siw
 GUEST_TESTS += t/rs/dgrams.sh:rxe t/rs/dgrams.sh:siw
 

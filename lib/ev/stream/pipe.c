@@ -172,6 +172,9 @@ static void take(struct evr_pipe *pipe, const struct evrdma_recv *recv)
 		evr_stream_receive(&pipe->stream, recv->imm, (uint32_t)recv->written);
 	else
 		evr_pipe_fail(pipe, -EPROTO);
+	/* There are no tables here; told so it would be that the device went. */
+	if (pipe->stream.error == -ENXIO)
+		pipe->stream.error = -EPROTO;
 }
 
 static void on_recv(struct evrdma_conn *conn, const struct evrdma_recv *recv, void *arg)
