@@ -23,6 +23,7 @@
 #include <infiniband/verbs.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -105,6 +106,30 @@ ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt);
 int rpoll(struct pollfd *fds, nfds_t nfds, int timeout);
 int rselect(
 	int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfds, struct timeval *timeout);
+
+/*
+ * epoll(7) of rsockets and of any other descriptors at once, by level, by edge, and once. An
+ * instance is an epoll descriptor: it can be polled, and be a member of another. It ends with
+ * rclose(), as by close(2); to the other calls it is EBADF. In RDMACM_1.5, where the stock library
+ * returns errors as positive numbers, and knows neither EPOLLET nor EPOLLONESHOT.
+ *
+ * flags: 0 or EPOLL_CLOEXEC. Fails with: EINVAL (another flag), EMFILE, ENFILE, ENOMEM.
+ */
+int repoll_create(int flags);
+/*
+ * op: EPOLL_CTL_ADD, EPOLL_CTL_MOD or EPOLL_CTL_DEL. A blocking rsocket, too, can be a member, and
+ * shows on its number what there is from then on. One that is closed is no member any more. Fails
+ * with: EBADF (a number that is no descriptor), EINVAL (epfd is no instance, or fd itself; another
+ * op), EEXIST and ENOENT (fd is a member, or none), EFAULT (there is no event, where there must be
+ * one), EPERM, ELOOP, ENOSPC (as epoll_ctl(2) says), EMFILE, ENFILE, ENOMEM, EAGAIN (nobody can
+ * look after the rsocket).
+ */
+int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event);
+/*
+ * timeout: milliseconds, or -1. How many events there are. Fails with: EBADF (no descriptor),
+ * EINVAL (it is no instance; maxevents is not positive), EFAULT, EINTR.
+ */
+int repoll_wait(int epfd, struct epoll_event *events, int maxevents, int timeout);
 
 int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen);
 int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen);

@@ -45,7 +45,7 @@ own() {
 
 # functions WHOSE: what is declared, or is inline.
 functions() {
-	own "$1" | grep -oE '\b(rdma_[a-z_]+|ib_addr_[a-z]+|r[a-z]+) *\(' | tr -d ' (' |
+	own "$1" | grep -oE '\b(r[a-z_]+|ib_addr_[a-z]+) *\(' | tr -d ' (' |
 		grep -vx return | sort -u
 }
 

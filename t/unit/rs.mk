@@ -36,3 +36,7 @@ EVR_UNIT_TESTS += t/unit/rs_beside.t
 t_unit_rs_beside_t_SOURCES = t/unit/rs_beside.c
 t_unit_rs_beside_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_rs_beside_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS)
+EVR_UNIT_TESTS += t/unit/rs_repoll.t
+t_unit_rs_repoll_t_SOURCES = t/unit/rs_repoll.c
+t_unit_rs_repoll_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_rs_repoll_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS)
