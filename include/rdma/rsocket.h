@@ -144,7 +144,12 @@ enum {
 	RDMA_RQSIZE, /* int: places of the receive queue, the same */
 	RDMA_INLINE, /* int: messages up to so many bytes are posted inline, where the device can */
 	RDMA_IOMAPSIZE, /* int: how many mappings the peer may show to this side */
-	RDMA_ROUTE	/* struct ibv_path_data: paths to be used */
+	/*
+	 * struct ibv_path_data[], 1 to 16: paths of InfiniBand or RoCE that rconnect() is to take,
+	 * as rdma_set_option() takes them with RDMA_OPTION_IB_PATH; there EINVAL is of those that
+	 * make no sense. Got: the one that was taken, or those that were set, or none. Of streams.
+	 */
+	RDMA_ROUTE
 };
 
 /*

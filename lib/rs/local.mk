@@ -34,6 +34,7 @@ libevr_rs_la_SOURCES = \
 	lib/rs/ready.c lib/rs/ready.h \
 	lib/rs/recv.c \
 	lib/rs/repoll.c \
+	lib/rs/route.c \
 	lib/rs/select.c \
 	lib/rs/send.c \
 	lib/rs/socket.c \

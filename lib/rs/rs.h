@@ -41,6 +41,7 @@ enum evr_rs_state {
 
 struct evr_rs_mapping;
 struct evr_rs_dgram;
+struct evr_rs_route;
 
 /* Who sleeps on an rsocket: others wake it by its descriptor. */
 struct evr_rs_sleeper {
@@ -85,6 +86,7 @@ struct evr_rs {
 	bool nonblock;
 	bool in_repoll; /* it was put there: its number shows what there is from then on */
 	struct evr_rs_options options;
+	struct evr_rs_route *route; /* to connect by, in place of what is looked up; or NULL */
 	uint64_t look_us;		    /* when to ask it again while connected */
 	uint8_t turns;			    /* without having asked */
 	struct rdma_event_channel *channel; /* NULL while it is a listener's */
