@@ -110,8 +110,8 @@ int rselect(
 /*
  * epoll(7) of rsockets and of any other descriptors at once, by level, by edge, and once. An
  * instance is an epoll descriptor: it can be polled, and be a member of another. It ends with
- * rclose(), with members or without; to the other calls it is EBADF. In RDMACM_1.5, where the stock library
- * returns errors as positive numbers, and knows neither EPOLLET nor EPOLLONESHOT.
+ * rclose(), with members or without; to the other calls it is EBADF. In RDMACM_1.5, where the stock
+ * library returns errors as positive numbers, and knows neither EPOLLET nor EPOLLONESHOT.
  *
  * flags: 0 or EPOLL_CLOEXEC. Fails with: EINVAL (another flag), EMFILE, ENFILE, ENOMEM.
  */

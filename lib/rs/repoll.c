@@ -1,7 +1,8 @@
 /*
  * epoll(7) of rsockets and of other descriptors at once. An instance is a descriptor of epoll's and
- * nothing else, for the number of an rsocket shows what there is; only a blocking one has to be told
- * to show it. That it is an instance is known, so that rclose() ends those, and no other descriptor.
+ * nothing else, for the number of an rsocket shows what there is; only a blocking one has to be
+ * told to show it. That it is an instance is known, so that rclose() ends those, and no other
+ * descriptor.
  */
 #include "rs/helper.h"
 
