@@ -23,6 +23,7 @@
 #include <infiniband/verbs.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -106,6 +107,30 @@ int rpoll(struct pollfd *fds, nfds_t nfds, int timeout);
 int rselect(
 	int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfds, struct timeval *timeout);
 
+/*
+ * epoll(7) of rsockets and of any other descriptors at once, by level, by edge, and once. An
+ * instance is an epoll descriptor: it can be polled, and be a member of another. It ends with
+ * rclose(), with members or without; to the other calls it is EBADF. In RDMACM_1.5, where the stock
+ * library returns errors as positive numbers, and knows neither EPOLLET nor EPOLLONESHOT.
+ *
+ * flags: 0 or EPOLL_CLOEXEC. Fails with: EINVAL (another flag), EMFILE, ENFILE, ENOMEM.
+ */
+int repoll_create(int flags);
+/*
+ * op: EPOLL_CTL_ADD, EPOLL_CTL_MOD or EPOLL_CTL_DEL. A blocking rsocket, too, can be a member, and
+ * shows on its number what there is from then on. One that is closed is no member any more. Fails
+ * with: EBADF (a number that is no descriptor), EINVAL (epfd is no instance, or fd itself; another
+ * op), EEXIST and ENOENT (fd is a member, or none), EFAULT (there is no event, where there must be
+ * one), EPERM, ELOOP, ENOSPC (as epoll_ctl(2) says), EMFILE, ENFILE, ENOMEM, EAGAIN (nobody can
+ * look after the rsocket).
+ */
+int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event);
+/*
+ * timeout: milliseconds, or -1. How many events there are. Fails with: EBADF (no descriptor),
+ * EINVAL (it is no instance; maxevents is not positive), EFAULT, EINTR.
+ */
+int repoll_wait(int epfd, struct epoll_event *events, int maxevents, int timeout);
+
 int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen);
 int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen);
 
@@ -119,7 +144,12 @@ enum {
 	RDMA_RQSIZE, /* int: places of the receive queue, the same */
 	RDMA_INLINE, /* int: messages up to so many bytes are posted inline, where the device can */
 	RDMA_IOMAPSIZE, /* int: how many mappings the peer may show to this side */
-	RDMA_ROUTE	/* struct ibv_path_data: paths to be used */
+	/*
+	 * struct ibv_path_data[], 1 to 16: paths of InfiniBand or RoCE that rconnect() is to take,
+	 * as rdma_set_option() takes them with RDMA_OPTION_IB_PATH; there EINVAL is of those that
+	 * make no sense. Got: the one that was taken, or those that were set, or none. Of streams.
+	 */
+	RDMA_ROUTE
 };
 
 /*

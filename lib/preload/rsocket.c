@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <rdma/rsocket.h>
 #include <stdlib.h>
@@ -10,18 +11,27 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int sq_size, rq_size, inline_size;
 
+/* What is no number, or none of the machine's, is as if it were not there. */
 static int number(const char *name)
 {
 	const char *value = getenv(name);
+	long long number;
 
-	return value ? atoi(value) : 0;
+	errno = 0;
+	number = value ? strtoll(value, NULL, 10) : 0;
+	if (errno || number < 0)
+		return 0;
+	return number > INT_MAX ? INT_MAX : (int)number;
 }
 
 static void read_env(void)
 {
+	int saved = errno;
+
 	sq_size = number("RS_SQ_SIZE");
 	rq_size = number("RS_RQ_SIZE");
 	inline_size = number("RS_INLINE");
+	errno = saved;
 }
 
 static void set_size(int rs, int name, int size)

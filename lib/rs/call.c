@@ -28,7 +28,7 @@ struct evr_rs *evr_rs_enter(int fd)
 
 ssize_t evr_rs_leave(struct evr_rs *rs, ssize_t ret)
 {
-	if (rs->nonblock || rs->watched)
+	if (evr_rs_is_shown(rs) || rs->watched)
 		evr_rs_settle(rs);
 	pthread_mutex_unlock(&rs->lock);
 	evr_rs_put(rs);

@@ -157,7 +157,7 @@ int rclose(int socket)
 	struct evr_rs *rs = evr_rs_table_remove(socket);
 
 	if (!rs)
-		return (int)evr_rs_result(-EBADF);
+		return (int)evr_rs_result(evr_rs_repoll_close(socket));
 	pthread_mutex_lock(&rs->lock);
 	close_number(rs);
 	finish(rs);

@@ -4,6 +4,7 @@
  */
 #include "rs/dgram.h"
 #include "rs/helper.h"
+#include "rs/option.h"
 
 #include <errno.h>
 #include <string.h>
@@ -88,7 +89,7 @@ static int ask_for_addr(struct evr_rs *rs)
 static int ask_for_route(struct evr_rs *rs)
 {
 	rs->state = EVR_RS_RESOLVING_ROUTE;
-	return rdma_resolve_route(rs->id, FIRST_TIMEOUT_MS << rs->attempts++) ? -errno : 0;
+	return evr_rs_route_ask(rs, FIRST_TIMEOUT_MS << rs->attempts++);
 }
 
 static size_t prefix_of(const struct evr_rs *rs)

@@ -19,6 +19,7 @@ static void begin_child(void)
 {
 	pid = getpid();
 	evr_rs_table_clear();
+	evr_rs_repoll_begin_child();
 	evr_rs_sleeper_begin_child();
 	evr_rs_helper_begin_child();
 }

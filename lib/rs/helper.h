@@ -24,6 +24,11 @@ enum { EVR_RS_LATE_US = 2000 };
 int evr_rs_watch(struct evr_rs *rs);
 /* Its channels are about to close, or nobody shall look at them. */
 void evr_rs_unwatch(struct evr_rs *rs);
+/* Its number is for others to wait by. */
+static inline bool evr_rs_is_shown(const struct evr_rs *rs)
+{
+	return rs->nonblock || rs->in_repoll;
+}
 /* After each call, and each event: who looks after it, and what its number shows. */
 void evr_rs_settle(struct evr_rs *rs);
 

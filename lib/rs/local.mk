@@ -33,6 +33,8 @@ libevr_rs_la_SOURCES = \
 	lib/rs/progress.c \
 	lib/rs/ready.c lib/rs/ready.h \
 	lib/rs/recv.c \
+	lib/rs/repoll.c \
+	lib/rs/route.c \
 	lib/rs/select.c \
 	lib/rs/send.c \
 	lib/rs/socket.c \

@@ -198,6 +198,8 @@ static int set(struct evr_rs *rs, int level, int name, const void *value, sockle
 		return set_linger(rs, value, len);
 	if (level == IPPROTO_TCP && name == TCP_CONGESTION)
 		return 0;
+	if (level == SOL_RDMA && name == RDMA_ROUTE)
+		return evr_rs_route_set(rs, value, len);
 	ret = value_of(level, value, len, &number);
 	if (ret)
 		return ret;
@@ -355,6 +357,14 @@ static int copy(void *to, socklen_t *to_len, const void *value, socklen_t len)
 	return 0;
 }
 
+static int get_route(const struct evr_rs *rs, void *value, socklen_t *len)
+{
+	if (rs->dgram)
+		return -ENOTSUP;
+	*len = (socklen_t)evr_rs_route_get(rs, value, *len);
+	return 0;
+}
+
 /* --- what TCP tells of itself ---------------------------------------------------------------- */
 
 static uint8_t state_of_stream(const struct evr_stream *stream)
@@ -401,6 +411,8 @@ static int get(struct evr_rs *rs, int level, int name, void *value, socklen_t *l
 		return copy(value, len, &linger, sizeof(linger));
 	if (level == IPPROTO_TCP && name == TCP_INFO)
 		return get_info(rs, value, len);
+	if (level == SOL_RDMA && name == RDMA_ROUTE)
+		return get_route(rs, value, len);
 	ret = get_number(rs, level, name, &number);
 	return ret ? ret : copy(value, len, &number, sizeof(number));
 }

@@ -123,7 +123,8 @@ static int open_watches(struct watches *all)
 static void close_watch(struct evr_rs *rs)
 {
 	pthread_mutex_lock(&rs->lock);
-	if (rs->by_rpoll && rs->state != EVR_RS_CLOSED) {
+	/* Also one that repoll_ctl() has given back meanwhile: what came since shall be shown. */
+	if (evr_rs_is_shown(rs) && rs->state != EVR_RS_CLOSED) {
 		evr_rs_settle(rs);
 		evr_rs_leave_rpoll(rs);
 	}

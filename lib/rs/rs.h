@@ -41,6 +41,7 @@ enum evr_rs_state {
 
 struct evr_rs_mapping;
 struct evr_rs_dgram;
+struct evr_rs_route;
 
 /* Who sleeps on an rsocket: others wake it by its descriptor. */
 struct evr_rs_sleeper {
@@ -83,7 +84,9 @@ struct evr_rs {
 	bool apart;	 /* nobody's: see linger.c */
 	bool held;	 /* on iWARP: the peer, which connected, has to speak first */
 	bool nonblock;
+	bool in_repoll; /* it was put there: its number shows what there is from then on */
 	struct evr_rs_options options;
+	struct evr_rs_route *route; /* to connect by, in place of what is looked up; or NULL */
 	uint64_t look_us;		    /* when to ask it again while connected */
 	uint8_t turns;			    /* without having asked */
 	struct rdma_event_channel *channel; /* NULL while it is a listener's */
@@ -247,6 +250,10 @@ void evr_rs_wake(struct evr_rs *rs);
 
 /* iomap: of all that was shown to the peer, nothing is any more. */
 void evr_rs_unmap_all(struct evr_rs *rs);
+
+/* repoll: ends an instance; 0, or -EBADF for what is none. A child of fork() has its parent's. */
+int evr_rs_repoll_close(int fd);
+void evr_rs_repoll_begin_child(void);
 
 /* poll: what poll(2) would say. */
 short evr_rs_poll_events(const struct evr_rs *rs, short wanted);

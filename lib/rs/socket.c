@@ -145,6 +145,7 @@ void evr_rs_put(struct evr_rs *rs)
 	if (rs->fd >= 0)
 		close(rs->fd);
 	pthread_mutex_destroy(&rs->lock);
+	free(rs->route);
 	free(rs);
 }
 

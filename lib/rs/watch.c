@@ -60,7 +60,7 @@ static int watch_cq(struct evr_rs *rs)
 
 static bool needs_help(const struct evr_rs *rs)
 {
-	return rs->nonblock && rs->fd >= 0 && !rs->deaf &&
+	return evr_rs_is_shown(rs) && rs->fd >= 0 && !rs->deaf &&
 	       (rs->state == EVR_RS_LISTENING || evr_rs_is_going(rs) || evr_rs_is_connecting(rs));
 }
 
@@ -92,7 +92,7 @@ void evr_rs_settle(struct evr_rs *rs)
 
 	if (ret)
 		evr_rs_deafen(rs, ret);
-	if (!rs->nonblock || rs->fd < 0)
+	if (!evr_rs_is_shown(rs) || rs->fd < 0)
 		return;
 	if (rs->by_rpoll && rs->watched) {
 		evr_rs_hide(rs);
@@ -136,7 +136,7 @@ void evr_rs_serve(struct evr_rs *rs, enum evr_rs_kind kind)
 
 void evr_rs_enter_rpoll(struct evr_rs *rs)
 {
-	if (!rs->nonblock || rs->by_rpoll)
+	if (!evr_rs_is_shown(rs) || rs->by_rpoll)
 		return;
 	rs->by_rpoll = true;
 	mute_cq(rs, true);

@@ -52,6 +52,7 @@ stock_version() {
 		if ($1 ~ /^rdma_(establish|init_qp_attr)$/) v = "1.2"
 		if ($1 ~ /_ece$/) v = "1.3"
 		if ($1 ~ /^rdma_(query_addrinfo|resolve_addrinfo|write_cm_event)$/) v = "1.4"
+		if ($1 ~ /^repoll_/) v = "1.5"
 		print $1, "RDMACM_" v
 	}'
 }

@@ -2,9 +2,9 @@
 if !SYSTEM_RDMACM
 check_PROGRAMS += t/preload/rules.t t/preload/calls.t \
 	t/preload/connect.t t/preload/dgrams.t t/preload/fork.t t/preload/numbers.t \
-	t/preload/waits.t
+	t/preload/sizes.t t/preload/waits.t
 EVR_PRELOAD_TESTS = t/preload/calls.t t/preload/connect.t t/preload/dgrams.t t/preload/fork.t \
-	t/preload/numbers.t t/preload/waits.t
+	t/preload/numbers.t t/preload/sizes.t t/preload/waits.t
 TESTS += t/preload/rules.t $(EVR_PRELOAD_TESTS)
 EVR_TSAN_TESTS += $(EVR_PRELOAD_TESTS)
 t_preload_rules_t_SOURCES = t/preload/rules.c $(EVR_UNIT)
@@ -30,6 +30,9 @@ t_preload_fork_t_LDADD = $(EVR_PRELOAD_LIBS)
 t_preload_numbers_t_SOURCES = t/preload/numbers.c $(PLACES)
 t_preload_numbers_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_preload_numbers_t_LDADD = $(EVR_PRELOAD_LIBS)
+t_preload_sizes_t_SOURCES = t/preload/sizes.c $(PLACES)
+t_preload_sizes_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_preload_sizes_t_LDADD = $(EVR_PRELOAD_LIBS)
 t_preload_waits_t_SOURCES = t/preload/waits.c $(PLACES)
 t_preload_waits_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_preload_waits_t_LDADD = $(EVR_PRELOAD_LIBS)

@@ -44,6 +44,9 @@ const struct rs_calls rs_calls_tcp = {
 	.setsockopt = setsockopt,
 	.getsockname = tcp_getsockname,
 	.fcntl = fcntl,
+	.epoll_create = epoll_create1,
+	.epoll_ctl = epoll_ctl,
+	.epoll_wait = epoll_wait,
 };
 
 const struct rs_calls rs_calls_rs = {
@@ -62,4 +65,7 @@ const struct rs_calls rs_calls_rs = {
 	.setsockopt = rsetsockopt,
 	.getsockname = rgetsockname,
 	.fcntl = rfcntl,
+	.epoll_create = repoll_create,
+	.epoll_ctl = repoll_ctl,
+	.epoll_wait = repoll_wait,
 };

@@ -3,6 +3,7 @@
 #define RS_CALLS_H
 
 #include <stdbool.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 struct rs_calls {
@@ -21,6 +22,9 @@ struct rs_calls {
 	int (*setsockopt)(int fd, int level, int name, const void *value, socklen_t len);
 	int (*getsockname)(int fd, struct sockaddr *addr, socklen_t *len);
 	int (*fcntl)(int fd, int cmd, ...);
+	int (*epoll_create)(int flags);
+	int (*epoll_ctl)(int epoll_fd, int op, int fd, struct epoll_event *event);
+	int (*epoll_wait)(int epoll_fd, struct epoll_event *events, int max, int timeout_ms);
 };
 
 extern const struct rs_calls rs_calls_tcp, rs_calls_rs;

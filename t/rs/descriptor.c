@@ -10,7 +10,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -291,36 +290,62 @@ END_TEST
 
 /* --- epoll ----------------------------------------------------------------------------------- */
 
-static int watch(int epoll_fd, int op, int fd, uint32_t events)
+/* Each of these tests runs with the calls of the kernel, and those of rsockets with their own. */
+static const struct rs_calls *pollers(int which)
+{
+	return which ? call() : &rs_calls_tcp;
+}
+
+struct instance {
+	const struct rs_calls *calls;
+	int fd;
+};
+
+static struct instance make_instance(int which)
+{
+	struct instance instance = { .calls = pollers(which) };
+
+	instance.fd = instance.calls->epoll_create(EPOLL_CLOEXEC);
+	ck_assert_int_ge(instance.fd, 0);
+	return instance;
+}
+
+static void end_instance(struct instance *instance)
+{
+	ck_assert_int_eq(instance->calls->close(instance->fd), 0);
+}
+
+static int watch(const struct instance *instance, int op, int fd, uint32_t events)
 {
 	struct epoll_event event = { .events = events, .data.fd = fd };
 
-	return epoll_ctl(epoll_fd, op, fd, &event);
+	return instance->calls->epoll_ctl(instance->fd, op, fd, &event);
 }
 
 /* How many events there are within the time. */
-static int events_within(int epoll_fd, int timeout_ms)
+static int events_within(const struct instance *instance, int timeout_ms)
 {
 	struct epoll_event event;
 
-	return epoll_wait(epoll_fd, &event, 1, timeout_ms);
+	return instance->calls->epoll_wait(instance->fd, &event, 1, timeout_ms);
 }
 
 START_TEST(an_edge_is_told_once)
 {
 	struct pair pair = make_pair();
-	int epoll_fd = epoll_create1(0), i;
+	struct instance instance = make_instance(_i);
+	int i;
 
-	ck_assert_int_eq(watch(epoll_fd, EPOLL_CTL_ADD, pair.server, EPOLLIN | EPOLLET), 0);
+	ck_assert_int_eq(watch(&instance, EPOLL_CTL_ADD, pair.server, EPOLLIN | EPOLLET), 0);
 	for (i = 0; i < 3; i++) {
-		ck_assert_int_eq(events_within(epoll_fd, QUIET_MS), 0);
+		ck_assert_int_eq(events_within(&instance, QUIET_MS), 0);
 		send_bytes(pair.client, 5);
-		ck_assert_int_eq(events_within(epoll_fd, PATIENCE_MS), 1);
-		ck_assert_int_eq(events_within(epoll_fd, QUIET_MS), 0);
+		ck_assert_int_eq(events_within(&instance, PATIENCE_MS), 1);
+		ck_assert_int_eq(events_within(&instance, QUIET_MS), 0);
 		receive_bytes(pair.server, 5);
 		expect_nothing(pair.server);
 	}
-	close(epoll_fd);
+	end_instance(&instance);
 	end_pair(&pair);
 }
 END_TEST
@@ -328,16 +353,16 @@ END_TEST
 START_TEST(oneshot_is_told_once_until_it_is_asked_for_again)
 {
 	struct pair pair = make_pair();
-	int epoll_fd = epoll_create1(0);
+	struct instance instance = make_instance(_i);
 
-	ck_assert_int_eq(watch(epoll_fd, EPOLL_CTL_ADD, pair.server, EPOLLIN | EPOLLONESHOT), 0);
+	ck_assert_int_eq(watch(&instance, EPOLL_CTL_ADD, pair.server, EPOLLIN | EPOLLONESHOT), 0);
 	send_bytes(pair.client, 5);
-	ck_assert_int_eq(events_within(epoll_fd, PATIENCE_MS), 1);
+	ck_assert_int_eq(events_within(&instance, PATIENCE_MS), 1);
 	send_bytes(pair.client, 5);
-	ck_assert_int_eq(events_within(epoll_fd, QUIET_MS), 0);
-	ck_assert_int_eq(watch(epoll_fd, EPOLL_CTL_MOD, pair.server, EPOLLIN | EPOLLONESHOT), 0);
-	ck_assert_int_eq(events_within(epoll_fd, PATIENCE_MS), 1);
-	close(epoll_fd);
+	ck_assert_int_eq(events_within(&instance, QUIET_MS), 0);
+	ck_assert_int_eq(watch(&instance, EPOLL_CTL_MOD, pair.server, EPOLLIN | EPOLLONESHOT), 0);
+	ck_assert_int_eq(events_within(&instance, PATIENCE_MS), 1);
+	end_instance(&instance);
 	end_pair(&pair);
 }
 END_TEST
@@ -345,18 +370,84 @@ END_TEST
 START_TEST(a_level_is_told_as_long_as_it_lasts)
 {
 	struct pair pair = make_pair();
-	int epoll_fd = epoll_create1(0), i;
+	struct instance instance = make_instance(_i);
+	int i;
 
-	ck_assert_int_eq(watch(epoll_fd, EPOLL_CTL_ADD, pair.server, EPOLLIN), 0);
+	ck_assert_int_eq(watch(&instance, EPOLL_CTL_ADD, pair.server, EPOLLIN), 0);
 	for (i = 0; i < ROUNDS; i++) {
 		send_bytes(pair.client, 2);
-		ck_assert_int_eq(events_within(epoll_fd, PATIENCE_MS), 1);
+		ck_assert_int_eq(events_within(&instance, PATIENCE_MS), 1);
 		receive_bytes(pair.server, 1);
-		ck_assert_int_eq(events_within(epoll_fd, PATIENCE_MS), 1);
+		ck_assert_int_eq(events_within(&instance, PATIENCE_MS), 1);
 		receive_bytes(pair.server, 1);
-		ck_assert_int_eq(events_within(epoll_fd, 0), 0);
+		ck_assert_int_eq(events_within(&instance, 0), 0);
 	}
-	close(epoll_fd);
+	end_instance(&instance);
+	end_pair(&pair);
+}
+END_TEST
+
+START_TEST(one_that_is_closed_is_told_no_more)
+{
+	struct pair pair = make_pair();
+	struct instance instance = make_instance(_i);
+
+	ck_assert_int_eq(watch(&instance, EPOLL_CTL_ADD, pair.server, EPOLLIN | EPOLLOUT), 0);
+	ck_assert_int_eq(events_within(&instance, PATIENCE_MS), 1);
+	ck_assert_int_eq(call()->close(pair.server), 0);
+	ck_assert_int_eq(events_within(&instance, QUIET_MS), 0);
+	ck_assert_int_eq(watch(&instance, EPOLL_CTL_MOD, pair.server, EPOLLIN), -1);
+	ck_assert_int_eq(errno, EBADF);
+	pair.server = -1;
+	end_instance(&instance);
+	end_pair(&pair);
+}
+END_TEST
+
+START_TEST(others_are_told_beside_it_and_within_another_instance)
+{
+	struct pair pair = make_pair();
+	struct instance outer = make_instance(_i), inner = make_instance(_i);
+	struct epoll_event event;
+	int ends[2];
+
+	ck_assert_int_eq(pipe(ends), 0);
+	ck_assert_int_eq(watch(&outer, EPOLL_CTL_ADD, ends[0], EPOLLIN), 0);
+	ck_assert_int_eq(watch(&outer, EPOLL_CTL_ADD, inner.fd, EPOLLIN), 0);
+	ck_assert_int_eq(watch(&inner, EPOLL_CTL_ADD, pair.server, EPOLLIN), 0);
+	ck_assert_int_eq(events_within(&outer, QUIET_MS), 0);
+	send_bytes(pair.client, 5);
+	ck_assert_int_eq(outer.calls->epoll_wait(outer.fd, &event, 1, PATIENCE_MS), 1);
+	ck_assert_int_eq(event.data.fd, inner.fd);
+	receive_bytes(pair.server, 5);
+	ck_assert_int_eq(events_within(&outer, QUIET_MS), 0);
+	ck_assert_int_eq(write(ends[1], "x", 1), 1);
+	ck_assert_int_eq(outer.calls->epoll_wait(outer.fd, &event, 1, 0), 1);
+	ck_assert_int_eq(event.data.fd, ends[0]);
+	close(ends[0]);
+	close(ends[1]);
+	end_instance(&inner);
+	end_instance(&outer);
+	end_pair(&pair);
+}
+END_TEST
+
+/* Of rsockets with their own calls only: to the kernel a blocking one shows nothing. */
+START_TEST(blocking_ones_are_told_as_well)
+{
+	struct pair pair = make_pair();
+	struct instance instance = make_instance(1);
+
+	ck_assert_int_eq(call()->fcntl(pair.server, F_SETFL, O_RDWR), 0);
+	ck_assert_int_eq(watch(&instance, EPOLL_CTL_ADD, pair.server, EPOLLIN), 0);
+	ck_assert_int_eq(events_within(&instance, QUIET_MS), 0);
+	send_bytes(pair.client, 5);
+	ck_assert_int_eq(events_within(&instance, PATIENCE_MS), 1);
+	receive_bytes(pair.server, 5);
+	ck_assert_int_eq(events_within(&instance, QUIET_MS), 0);
+	ck_assert_int_eq(call()->shutdown(pair.client, SHUT_WR), 0);
+	ck_assert_int_eq(events_within(&instance, PATIENCE_MS), 1);
+	end_instance(&instance);
 	end_pair(&pair);
 }
 END_TEST
@@ -413,7 +504,8 @@ END_TEST
 /* Both ends of each are watched; only one has something to tell. */
 START_TEST(many_in_one_epoll_are_each_told)
 {
-	int many = descriptor_place.many, epoll_fd = epoll_create1(0), i, told = 0;
+	int many = descriptor_place.many, i, told = 0;
+	struct instance instance = make_instance(_i);
 	struct pair *pairs = calloc((size_t)many, sizeof(*pairs));
 	uint16_t port;
 	int listener = listen_on(&port, many);
@@ -423,25 +515,26 @@ START_TEST(many_in_one_epoll_are_each_told)
 		pairs[i].client = connect_to(port);
 	for (i = 0; i < many; i++) {
 		pairs[i].server = accept_from(listener);
-		watch(epoll_fd, EPOLL_CTL_ADD, pairs[i].server, EPOLLIN);
-		watch(epoll_fd, EPOLL_CTL_ADD, pairs[i].client, EPOLLIN);
+		watch(&instance, EPOLL_CTL_ADD, pairs[i].server, EPOLLIN);
+		watch(&instance, EPOLL_CTL_ADD, pairs[i].client, EPOLLIN);
 	}
 	for (i = 0; i < many; i++) {
 		wait_for(pairs[i].client, POLLOUT);
 		send_bytes(pairs[i].client, 1);
 	}
-	while (told < many && epoll_wait(epoll_fd, &event, 1, PATIENCE_MS) == 1) {
+	while (told < many &&
+		instance.calls->epoll_wait(instance.fd, &event, 1, PATIENCE_MS) == 1) {
 		receive_bytes(event.data.fd, 1);
 		told++;
 	}
 	ck_assert_int_eq(told, many);
-	ck_assert_int_eq(epoll_wait(epoll_fd, &event, 1, QUIET_MS), 0);
+	ck_assert_int_eq(events_within(&instance, QUIET_MS), 0);
 	for (i = 0; i < many; i++) {
 		call()->close(pairs[i].client);
 		call()->close(pairs[i].server);
 	}
 	call()->close(listener);
-	close(epoll_fd);
+	end_instance(&instance);
 	free(pairs);
 }
 END_TEST
@@ -449,6 +542,7 @@ END_TEST
 TCase *descriptor_case(void)
 {
 	TCase *cases = tcase_create(descriptor_place.calls->name);
+	int num = call()->is_rs ? 2 : 1;
 
 	tcase_set_timeout(cases, 600);
 	tcase_add_test(cases, a_listener_is_readable_while_a_connection_waits);
@@ -458,10 +552,14 @@ TCase *descriptor_case(void)
 	tcase_add_test(cases, the_end_of_the_peers_bytes_is_rdhup_and_readable);
 	tcase_add_test(cases, both_ends_shut_down_are_a_hangup);
 	tcase_add_test(cases, a_peer_that_closes_is_the_end);
-	tcase_add_test(cases, an_edge_is_told_once);
-	tcase_add_test(cases, oneshot_is_told_once_until_it_is_asked_for_again);
-	tcase_add_test(cases, a_level_is_told_as_long_as_it_lasts);
-	tcase_add_test(cases, many_in_one_epoll_are_each_told);
+	tcase_add_loop_test(cases, an_edge_is_told_once, 0, num);
+	tcase_add_loop_test(cases, oneshot_is_told_once_until_it_is_asked_for_again, 0, num);
+	tcase_add_loop_test(cases, a_level_is_told_as_long_as_it_lasts, 0, num);
+	tcase_add_loop_test(cases, one_that_is_closed_is_told_no_more, 0, num);
+	tcase_add_loop_test(
+		cases, others_are_told_beside_it_and_within_another_instance, 0, num);
+	tcase_add_test(cases, blocking_ones_are_told_as_well);
+	tcase_add_loop_test(cases, many_in_one_epoll_are_each_told, 0, num);
 	if (uring_exists()) {
 		tcase_add_test(cases, io_uring_is_told_what_there_is_and_what_comes);
 		tcase_add_test(cases, io_uring_is_told_of_room_and_of_the_end);

@@ -192,6 +192,62 @@ START_TEST(room_is_shown_while_another_waits_in_rpoll_for_what_comes)
 }
 END_TEST
 
+static int instance_with(int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int epoll_fd = repoll_create(EPOLL_CLOEXEC);
+
+	ck_assert_ok(repoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event));
+	return epoll_fd;
+}
+
+static bool is_told(int epoll_fd, int timeout_ms)
+{
+	struct epoll_event event;
+
+	return repoll_wait(epoll_fd, &event, 1, timeout_ms) == 1;
+}
+
+START_TEST(a_member_of_an_instance_is_told_of_while_another_waits_for_room_in_rpoll)
+{
+	struct rs_pair pair = rs_connect();
+	struct call call;
+	int epoll_fd;
+	char bytes[4096];
+
+	fill(pair.client);
+	begin(&call, pair.client, POLLOUT);
+	epoll_fd = instance_with(pair.client);
+	ck_assert(!is_told(epoll_fd, SOON_MS));
+	ck_assert_int_eq(rsend(pair.server, "x", 1, 0), 1);
+	ck_assert(is_told(epoll_fd, PATIENCE_MS));
+	while (rrecv(pair.server, bytes, sizeof(bytes), 0) > 0)
+		;
+	end(&call);
+	ck_assert_int_eq(call.revents, POLLOUT);
+	ck_assert_ok(rclose(epoll_fd));
+	rs_close(&pair);
+}
+END_TEST
+
+START_TEST(a_blocking_call_beside_an_instance_receives_and_the_rest_is_told)
+{
+	struct rs_pair pair = rs_connect();
+	struct call call;
+	int epoll_fd;
+
+	begin_to_receive(&call, pair.server);
+	epoll_fd = instance_with(pair.server);
+	ck_assert_int_eq(rsend(pair.client, "x", 1, 0), 1);
+	end_received(&call);
+	ck_assert(!is_told(epoll_fd, SOON_MS));
+	ck_assert_int_eq(rsend(pair.client, "y", 1, 0), 1);
+	ck_assert(is_told(epoll_fd, PATIENCE_MS));
+	ck_assert_ok(rclose(epoll_fd));
+	rs_close(&pair);
+}
+END_TEST
+
 /* --- what ends beside a call ----------------------------------------------------------------- */
 
 /* What was sent is not there before the device works: rclose() waits for a second. */
@@ -292,6 +348,8 @@ int main(void)
 		a_blocking_call_beside_rpoll_and_the_number_hides_nothing,
 		what_comes_while_another_waits_for_room_in_rpoll_is_shown,
 		room_is_shown_while_another_waits_in_rpoll_for_what_comes,
+		a_member_of_an_instance_is_told_of_while_another_waits_for_room_in_rpoll,
+		a_blocking_call_beside_an_instance_receives_and_the_rest_is_told,
 		a_call_ends_when_its_rsocket_is_closed_whatever_is_to_be_said,
 		a_call_ends_when_its_rsocket_is_closed_and_the_helper_says_the_rest,
 		rpoll_of_datagrams_ends_when_they_are_closed_and_the_last_is_under_way,

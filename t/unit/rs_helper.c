@@ -401,6 +401,46 @@ START_TEST(the_number_shows_nothing_that_is_not_there_and_all_that_is)
 }
 END_TEST
 
+/* --- repoll ---------------------------------------------------------------------------------- */
+
+static bool is_told(int epoll_fd)
+{
+	struct epoll_event event;
+
+	return repoll_wait(epoll_fd, &event, 1, PATIENCE_MS) == 1;
+}
+
+/* A blocking one goes on as it was. */
+START_TEST(one_that_nobody_can_look_after_is_no_member)
+{
+	struct rs_pair pair = rs_connect();
+	int epoll_fd = repoll_create(EPOLL_CLOEXEC);
+	struct epoll_event event = { .events = EPOLLIN };
+	char byte;
+
+	ck_assert_ok(rfcntl(pair.server, F_SETFL, O_RDWR));
+	/* The second of its two channels. */
+	atomic_store(&left, 2);
+	ck_assert_fails(repoll_ctl(epoll_fd, EPOLL_CTL_ADD, pair.server, &event), INJECTED);
+	ck_assert_fails(repoll_ctl(epoll_fd, EPOLL_CTL_DEL, pair.server, NULL), ENOENT);
+	ck_assert_int_eq(rsend(pair.client, "x", 1, 0), 1);
+	ck_assert_int_eq(rrecv(pair.server, &byte, 1, 0), 1);
+	ck_assert_ok(repoll_ctl(epoll_fd, EPOLL_CTL_ADD, pair.server, &event));
+	ck_assert_int_eq(rsend(pair.client, "x", 1, 0), 1);
+	ck_assert(is_told(epoll_fd));
+	ck_assert_ok(rclose(epoll_fd));
+	rs_close(&pair);
+}
+END_TEST
+
+START_TEST(an_instance_that_cannot_be_had_is_told)
+{
+	atomic_store(&left, 1);
+	ck_assert_fails(repoll_create(0), INJECTED);
+	ck_assert_int_eq(atomic_load(&left), 0);
+}
+END_TEST
+
 /* --- raccept --------------------------------------------------------------------------------- */
 
 START_TEST(raccept_that_fails_leaves_nothing_and_the_connection_waits)
@@ -474,6 +514,8 @@ int main(void)
 		what_was_taken_after_rpoll_is_not_shown,
 		room_that_was_used_after_rpoll_is_not_shown,
 		the_number_shows_nothing_that_is_not_there_and_all_that_is,
+		one_that_nobody_can_look_after_is_no_member,
+		an_instance_that_cannot_be_had_is_told,
 		raccept_that_fails_leaves_nothing_and_the_connection_waits,
 		a_child_that_closed_everything_keeps_what_it_opened,
 	};
