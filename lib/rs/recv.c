@@ -9,7 +9,8 @@
 enum { REFUSED = MSG_ERRQUEUE | MSG_TRUNC };
 
 struct evr_rs_recv {
-	struct evr_rs_iov to;
+	struct evr_rs_iov all; /* that there is to fill, */
+	struct evr_rs_iov to;  /* and what of it is left */
 	size_t done;
 	int flags;
 	bool wait;
@@ -25,23 +26,34 @@ static uint32_t copy_span(struct evr_rs *rs, struct evr_rs_recv *recv, struct ev
 	return len;
 }
 
-/* What is there; looking at it twice would give the same bytes again. */
-static bool take_what_is_there(struct evr_rs *rs, struct evr_rs_recv *recv)
+static uint32_t copy_what_is_there(struct evr_rs *rs, struct evr_rs_recv *recv)
 {
 	struct evr_span spans[2];
-	uint32_t len;
+	uint32_t len = 0;
 
-	if (!evr_stream_readable(&rs->stream, spans))
-		return false;
-	len = copy_span(rs, recv, spans[0]);
-	if (spans[1].len)
+	if (evr_stream_readable(&rs->stream, spans))
+		len = copy_span(rs, recv, spans[0]);
+	if (len && spans[1].len)
 		len += copy_span(rs, recv, spans[1]);
+	return len;
+}
+
+/* Who only looks begins at the first byte each time. */
+static void look_at_what_is_there(struct evr_rs *rs, struct evr_rs_recv *recv)
+{
+	recv->to = recv->all;
+	recv->done = copy_what_is_there(rs, recv);
+}
+
+static void take_what_is_there(struct evr_rs *rs, struct evr_rs_recv *recv)
+{
+	uint32_t len = copy_what_is_there(rs, recv);
+
+	if (!len)
+		return;
 	recv->done += len;
-	if (!(recv->flags & MSG_PEEK)) {
-		evr_stream_consume(&rs->stream, len);
-		evr_rs_pump(rs);
-	}
-	return true;
+	evr_stream_consume(&rs->stream, len);
+	evr_rs_pump(rs);
 }
 
 /*
@@ -62,10 +74,19 @@ static int why_nothing(struct evr_rs *rs, const struct evr_rs_recv *recv)
 	return status.error;
 }
 
-static bool is_enough(const struct evr_rs_recv *recv)
+/* Nothing more comes before something is taken. */
+static bool is_full(const struct evr_rs *rs)
 {
-	return !recv->to.left ||
-	       (recv->done && (!(recv->flags & MSG_WAITALL) || recv->flags & MSG_PEEK));
+	const struct evr_rxring *rx = &rs->stream.rx;
+
+	return !evr_rxring_room(rx) && !evr_rxring_is_due(rx);
+}
+
+static bool is_enough(const struct evr_rs *rs, const struct evr_rs_recv *recv)
+{
+	if (!recv->to.left || !recv->done)
+		return !recv->to.left;
+	return !(recv->flags & MSG_WAITALL) || (recv->flags & MSG_PEEK && is_full(rs));
 }
 
 /* --- waiting for them ------------------------------------------------------------------------ */
@@ -76,11 +97,14 @@ static int receive_some(struct evr_rs *rs, struct evr_rs_recv *recv)
 	int ret;
 
 	do {
-		while (take_what_is_there(rs, recv))
-			if (is_enough(recv))
-				return 0;
+		if (recv->flags & MSG_PEEK)
+			look_at_what_is_there(rs, recv);
+		else
+			take_what_is_there(rs, recv);
+		if (is_enough(rs, recv))
+			return 0;
 	} while (recv->wait ? evr_rs_take_arrivals(rs) : evr_rs_progress(rs));
-	ret = recv->done && !(recv->flags & MSG_WAITALL) ? 1 : why_nothing(rs, recv);
+	ret = why_nothing(rs, recv);
 	if (!ret)
 		return -EAGAIN;
 	return ret < 0 ? ret : 0;
@@ -130,7 +154,8 @@ static ssize_t receive_iov(int socket, const struct iovec *pieces, size_t num, i
 		return -1;
 	ret = rs->dgram ? 0 : check_flags(flags);
 	if (!ret)
-		ret = evr_rs_iov_init(&recv.to, pieces, num);
+		ret = evr_rs_iov_init(&recv.all, pieces, num);
+	recv.to = recv.all;
 	if (!ret)
 		ret = rs->dgram ? evr_rs_dgram_recv(rs, &recv.to, flags, sender)
 				: receive_stream(rs, &recv);
