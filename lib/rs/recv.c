@@ -3,6 +3,7 @@
 
 #include "rs/dgram.h"
 #include "rs/helper.h"
+#include "rs/ready.h"
 #include "rs/stream.h"
 
 /* What they ask for would be missed; others change nothing, as with TCP. */
@@ -70,23 +71,26 @@ static int why_nothing(struct evr_rs *rs, const struct evr_rs_recv *recv)
 		return 0;
 	if (rs->told)
 		return 1;
-	rs->told = !recv->done && !(recv->flags & MSG_PEEK);
+	if (!recv->done && !(recv->flags & MSG_PEEK))
+		evr_rs_tell_error(rs);
 	return status.error;
 }
 
-/* Nothing more comes before something is taken. */
-static bool is_full(const struct evr_rs *rs)
+/* Nothing more comes, or not before something is taken. */
+static bool is_all(const struct evr_rs *rs)
 {
-	const struct evr_rxring *rx = &rs->stream.rx;
+	const struct evr_stream *stream = &rs->stream;
 
-	return !evr_rxring_room(rx) && !evr_rxring_is_due(rx);
+	if (stream->error || stream->peer_shutdown || !stream->rx_open)
+		return true;
+	return !evr_rxring_room(&stream->rx) && !evr_rxring_is_due(&stream->rx);
 }
 
 static bool is_enough(const struct evr_rs *rs, const struct evr_rs_recv *recv)
 {
 	if (!recv->to.left || !recv->done)
 		return !recv->to.left;
-	return !(recv->flags & MSG_WAITALL) || (recv->flags & MSG_PEEK && is_full(rs));
+	return !(recv->flags & MSG_WAITALL) || (recv->flags & MSG_PEEK && is_all(rs));
 }
 
 /* --- waiting for them ------------------------------------------------------------------------ */
@@ -191,6 +195,8 @@ ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 		return evr_rs_result(-EFAULT);
 	if (msg->msg_control && msg->msg_controllen)
 		return evr_rs_result(-ENOTSUP);
+	if (msg->msg_iovlen > EVR_RS_IOV_MAX)
+		return evr_rs_result(-EMSGSIZE);
 	sender.addr = msg->msg_name;
 	sender.room = msg->msg_namelen;
 	ret = receive_iov(socket, msg->msg_iov, msg->msg_iovlen, flags, &sender);

@@ -528,7 +528,7 @@ TCase *bytes_case(const char *name)
 {
 	TCase *cases = tcase_create(name);
 
-	tcase_set_timeout(cases, 5);
+	tcase_set_timeout(cases, 600);
 	tcase_add_test(cases, who_looks_leaves_the_bytes);
 	tcase_add_loop_test(cases, who_wants_all_waits_for_all, 0, 2);
 	tcase_add_loop_test(cases, who_wants_all_gets_what_there_is_at_the_end, 0, 2);

@@ -120,6 +120,61 @@ START_TEST(a_peer_that_closes_is_the_end)
 }
 END_TEST
 
+START_TEST(a_peer_that_resets_is_an_error_until_it_is_told)
+{
+	struct pair pair = make_pair();
+	char byte;
+
+	reset(pair.server);
+	pair.server = -1;
+	expect_events(pair.client, POLLIN | POLLOUT | POLLERR | POLLHUP | POLLRDHUP);
+	ck_assert_int_eq(call()->recv(pair.client, &byte, 1, 0), -1);
+	ck_assert_int_eq(errno, ECONNRESET);
+	expect_events(pair.client, POLLIN | POLLOUT | POLLHUP | POLLRDHUP);
+	end_pair(&pair);
+}
+END_TEST
+
+/* The listener has one place, which another has: the client waits until that is accepted. */
+static struct pair make_waiting_pair(int *other)
+{
+	uint16_t port;
+	struct pair pair = { .listener = listen_on(&port, 0), .server = -1 };
+
+	*other = connect_to(port);
+	wait_for(pair.listener, POLLIN);
+	pair.client = connect_to(port);
+	return pair;
+}
+
+START_TEST(one_that_connects_is_writable_when_it_has)
+{
+	int other, accepted;
+	struct pair pair = make_waiting_pair(&other);
+
+	expect_events(pair.client, 0);
+	accepted = accept_from(pair.listener);
+	pair.server = accept_from(pair.listener);
+	expect_events(pair.client, POLLOUT);
+	ck_assert_int_eq(call()->close(accepted), 0);
+	ck_assert_int_eq(call()->close(other), 0);
+	end_pair(&pair);
+}
+END_TEST
+
+START_TEST(one_that_connects_in_vain_has_an_error)
+{
+	int other;
+	struct pair pair = make_waiting_pair(&other);
+
+	expect_events(pair.client, 0);
+	ck_assert_int_eq(call()->close(pair.listener), 0);
+	expect_events(pair.client, POLLIN | POLLOUT | POLLERR | POLLHUP | POLLRDHUP);
+	ck_assert_int_eq(call()->close(other), 0);
+	ck_assert_int_eq(call()->close(pair.client), 0);
+}
+END_TEST
+
 /* --- epoll ----------------------------------------------------------------------------------- */
 
 static int watch(int epoll_fd, int op, int fd, uint32_t events)
@@ -151,6 +206,25 @@ START_TEST(an_edge_is_told_once)
 		receive_bytes(pair.server, 5);
 		expect_nothing(pair.server);
 	}
+	close(epoll_fd);
+	end_pair(&pair);
+}
+END_TEST
+
+START_TEST(a_reset_is_an_edge)
+{
+	struct pair pair = make_pair();
+	int epoll_fd = epoll_create1(0);
+	struct epoll_event event;
+
+	ck_assert_int_eq(watch(epoll_fd, EPOLL_CTL_ADD, pair.client,
+				 EPOLLIN | EPOLLRDHUP | EPOLLET), 0);
+	ck_assert_int_eq(events_within(epoll_fd, QUIET_MS), 0);
+	reset(pair.server);
+	pair.server = -1;
+	ck_assert_int_eq(epoll_wait(epoll_fd, &event, 1, PATIENCE_MS), 1);
+	ck_assert_int_eq(event.events, EPOLLIN | EPOLLERR | EPOLLHUP | EPOLLRDHUP);
+	ck_assert_int_eq(events_within(epoll_fd, QUIET_MS), 0);
 	close(epoll_fd);
 	end_pair(&pair);
 }
@@ -281,7 +355,7 @@ TCase *descriptor_case(const char *name)
 {
 	TCase *cases = tcase_create(name);
 
-	tcase_set_timeout(cases, 5);
+	tcase_set_timeout(cases, 600);
 	tcase_add_test(cases, a_listener_is_readable_while_a_connection_waits);
 	tcase_add_test(cases, a_refused_one_has_an_error_until_it_is_told);
 	tcase_add_test(cases, it_is_readable_as_long_as_bytes_are_there);
@@ -289,7 +363,11 @@ TCase *descriptor_case(const char *name)
 	tcase_add_test(cases, the_end_of_the_peers_bytes_is_rdhup_and_readable);
 	tcase_add_test(cases, both_ends_shut_down_are_a_hangup);
 	tcase_add_test(cases, a_peer_that_closes_is_the_end);
+	tcase_add_test(cases, a_peer_that_resets_is_an_error_until_it_is_told);
+	tcase_add_test(cases, one_that_connects_is_writable_when_it_has);
+	tcase_add_test(cases, one_that_connects_in_vain_has_an_error);
 	tcase_add_test(cases, an_edge_is_told_once);
+	tcase_add_test(cases, a_reset_is_an_edge);
 	tcase_add_test(cases, oneshot_is_told_once_until_it_is_asked_for_again);
 	tcase_add_test(cases, a_level_is_told_as_long_as_it_lasts);
 	tcase_add_test(cases, many_in_one_epoll_are_each_told);

@@ -42,9 +42,10 @@ static void use_rs6(void)
 	use(&rs_calls_rs, FAKE_ROCE_IP6);
 }
 
-static void use_rs_on_iwarp(void)
+static void use_iwarp(void)
 {
 	use(&rs_calls_rs, FAKE_IWARP_IP);
+	fake_device_add(FAKE_IWARP);
 }
 
 static void leave(void)
@@ -97,7 +98,7 @@ int main(void)
 		printf("# skipped: TCP on IPv6, for there is no ::1\n");
 	add(suite, "rs", use_rs);
 	add(suite, "rs6", use_rs6);
-	add(suite, "iwarp", use_rs_on_iwarp);
+	add(suite, "iwarp", use_iwarp);
 	add_options(suite);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

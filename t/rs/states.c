@@ -674,7 +674,7 @@ TCase *states_case(const char *name)
 {
 	TCase *cases = tcase_create(name);
 
-	tcase_set_timeout(cases, 5);
+	tcase_set_timeout(cases, 600);
 	tcase_add_loop_test(cases, a_call_says_why_it_cannot_be, 0, LEN(failures));
 	tcase_add_loop_test(cases, what_is_closed_is_a_bad_descriptor, 0, LEN(acts));
 	tcase_add_test(cases, each_is_closed_once);
