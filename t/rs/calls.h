@@ -19,8 +19,8 @@ struct rs_calls {
 	int (*shutdown)(int fd, int how);
 	int (*close)(int fd);
 	ssize_t (*recv)(int fd, void *buf, size_t len, int flags);
-	ssize_t (*recvfrom)(
-		int fd, void *buf, size_t len, int flags, struct sockaddr *addr, socklen_t *addrlen);
+	ssize_t (*recvfrom)(int fd, void *buf, size_t len, int flags, struct sockaddr *addr,
+		socklen_t *addrlen);
 	ssize_t (*recvmsg)(int fd, struct msghdr *msg, int flags);
 	ssize_t (*read)(int fd, void *buf, size_t len);
 	ssize_t (*readv)(int fd, const struct iovec *pieces, int num);
@@ -30,7 +30,8 @@ struct rs_calls {
 	ssize_t (*sendmsg)(int fd, const struct msghdr *msg, int flags);
 	ssize_t (*write)(int fd, const void *buf, size_t len);
 	ssize_t (*writev)(int fd, const struct iovec *pieces, int num);
-	int (*select)(int num, fd_set *read, fd_set *write, fd_set *except, struct timeval *timeout);
+	int (*select)(
+		int num, fd_set *read, fd_set *write, fd_set *except, struct timeval *timeout);
 	int (*poll)(struct pollfd *fds, nfds_t num, int timeout_ms);
 	int (*getsockopt)(int fd, int level, int name, void *value, socklen_t *len);
 	int (*setsockopt)(int fd, int level, int name, const void *value, socklen_t len);
