@@ -84,7 +84,8 @@ int rclose(int socket);
  * given to rsendto() is EISCONN. No signal is ever raised. Fails with: EAGAIN, EINTR,
  * ENOTCONN, EPIPE (it was shut down), ECONNRESET (the peer has closed, or the connection is lost),
  * ETIMEDOUT (the peer does not answer any more), EIO, EPROTO and the like (the peer broke the
- * protocol).
+ * protocol); EMSGSIZE (a message of too many pieces). Why it ended is told once: then receiving is
+ * the end, and sending EPIPE.
  */
 ssize_t rrecv(int socket, void *buf, size_t len, int flags);
 ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr,

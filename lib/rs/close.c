@@ -35,6 +35,7 @@ static int shut_down_stream(struct evr_rs *rs, int how)
 
 	if (ret)
 		return ret;
+	rs->unsaid = false;
 	evr_rs_pump(rs);
 	while (!rs->nonblock && !has_said(rs, how)) {
 		evr_rs_take_arrivals(rs);

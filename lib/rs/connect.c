@@ -5,6 +5,7 @@
 #include "rs/dgram.h"
 #include "rs/helper.h"
 #include "rs/option.h"
+#include "rs/ready.h"
 
 #include <errno.h>
 #include <string.h>
@@ -239,6 +240,7 @@ static int begin(struct evr_rs *rs, const struct sockaddr *addr, socklen_t len)
 	rs->attempts = 0;
 	rs->ports = 1;
 	rs->told = false;
+	rs->unsaid = true;
 	ret = ask_for_addr(rs);
 	if (ret)
 		evr_rs_connect_fail(rs, ret);
@@ -253,7 +255,6 @@ static int state_before(struct evr_rs *rs)
 	case EVR_RS_NEW:
 		return 0;
 	case EVR_RS_LISTENING:
-		return -EOPNOTSUPP;
 	case EVR_RS_CONNECTED:
 		return -EISCONN;
 	case EVR_RS_FAILED:
@@ -263,14 +264,23 @@ static int state_before(struct evr_rs *rs)
 	}
 }
 
-/* What a call says of an attempt that failed, once. */
+/* An attempt has come to its end, and no call has said which. */
+static bool is_unsaid(const struct evr_rs *rs)
+{
+	if (rs->state == EVR_RS_FAILED)
+		return !rs->told;
+	return rs->state == EVR_RS_CONNECTED && rs->unsaid;
+}
+
+/* What a call says of it, once. */
 static int result_of(struct evr_rs *rs)
 {
+	if (evr_rs_is_connecting(rs))
+		return -EALREADY;
+	rs->unsaid = false;
 	if (rs->state == EVR_RS_CONNECTED)
 		return 0;
-	if (rs->state != EVR_RS_FAILED)
-		return -EALREADY;
-	rs->told = true;
+	evr_rs_tell_error(rs);
 	return rs->error;
 }
 
@@ -290,7 +300,7 @@ static int connect_to(struct evr_rs *rs, const struct sockaddr *addr, socklen_t 
 
 	if (rs->dgram)
 		return evr_rs_dgram_connect(rs, addr, len);
-	if (rs->state == EVR_RS_FAILED && !rs->told)
+	if (is_unsaid(rs))
 		return result_of(rs);
 	ret = state_before(rs);
 	if (!ret)

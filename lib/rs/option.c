@@ -235,8 +235,7 @@ static int take_error(struct evr_rs *rs)
 		error = rs->stream.error;
 	if (!error || rs->told)
 		return 0;
-	rs->told = true;
-	evr_rs_clear_error(rs);
+	evr_rs_tell_error(rs);
 	return -error;
 }
 

@@ -79,11 +79,12 @@ static void show_error(struct evr_rs *rs)
 	rs->shown.hangup = true;
 }
 
-void evr_rs_clear_error(struct evr_rs *rs)
+void evr_rs_tell_error(struct evr_rs *rs)
 {
 	int error;
 	socklen_t len = sizeof(error);
 
+	rs->told = true;
 	if (rs->fd >= 0 && rs->shown.hangup)
 		getsockopt(rs->fd, SOL_SOCKET, SO_ERROR, &error, &len);
 }

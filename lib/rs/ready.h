@@ -15,7 +15,7 @@ void evr_rs_show(struct evr_rs *rs);
 void evr_rs_hide(struct evr_rs *rs);
 /* It has ended: nothing more will be shown. What can be read and written may still end. */
 bool evr_rs_shows_all(const struct evr_rs *rs);
-/* The error was told by other means. */
-void evr_rs_clear_error(struct evr_rs *rs);
+/* The user is told why it has ended: neither a call nor the number says it again. */
+void evr_rs_tell_error(struct evr_rs *rs);
 
 #endif

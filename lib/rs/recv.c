@@ -3,13 +3,15 @@
 
 #include "rs/dgram.h"
 #include "rs/helper.h"
+#include "rs/ready.h"
 #include "rs/stream.h"
 
 /* What they ask for would be missed; others change nothing, as with TCP. */
 enum { REFUSED = MSG_ERRQUEUE | MSG_TRUNC };
 
 struct evr_rs_recv {
-	struct evr_rs_iov to;
+	struct evr_rs_iov all; /* that there is to fill, */
+	struct evr_rs_iov to;  /* and what of it is left */
 	size_t done;
 	int flags;
 	bool wait;
@@ -25,23 +27,34 @@ static uint32_t copy_span(struct evr_rs *rs, struct evr_rs_recv *recv, struct ev
 	return len;
 }
 
-/* What is there; looking at it twice would give the same bytes again. */
-static bool take_what_is_there(struct evr_rs *rs, struct evr_rs_recv *recv)
+static uint32_t copy_what_is_there(struct evr_rs *rs, struct evr_rs_recv *recv)
 {
 	struct evr_span spans[2];
-	uint32_t len;
+	uint32_t len = 0;
 
-	if (!evr_stream_readable(&rs->stream, spans))
-		return false;
-	len = copy_span(rs, recv, spans[0]);
-	if (spans[1].len)
+	if (evr_stream_readable(&rs->stream, spans))
+		len = copy_span(rs, recv, spans[0]);
+	if (len && spans[1].len)
 		len += copy_span(rs, recv, spans[1]);
+	return len;
+}
+
+/* Who only looks begins at the first byte each time. */
+static void look_at_what_is_there(struct evr_rs *rs, struct evr_rs_recv *recv)
+{
+	recv->to = recv->all;
+	recv->done = copy_what_is_there(rs, recv);
+}
+
+static void take_what_is_there(struct evr_rs *rs, struct evr_rs_recv *recv)
+{
+	uint32_t len = copy_what_is_there(rs, recv);
+
+	if (!len)
+		return;
 	recv->done += len;
-	if (!(recv->flags & MSG_PEEK)) {
-		evr_stream_consume(&rs->stream, len);
-		evr_rs_pump(rs);
-	}
-	return true;
+	evr_stream_consume(&rs->stream, len);
+	evr_rs_pump(rs);
 }
 
 /*
@@ -58,14 +71,26 @@ static int why_nothing(struct evr_rs *rs, const struct evr_rs_recv *recv)
 		return 0;
 	if (rs->told)
 		return 1;
-	rs->told = !recv->done && !(recv->flags & MSG_PEEK);
+	if (!recv->done && !(recv->flags & MSG_PEEK))
+		evr_rs_tell_error(rs);
 	return status.error;
 }
 
-static bool is_enough(const struct evr_rs_recv *recv)
+/* Nothing more comes, or not before something is taken. */
+static bool is_all(const struct evr_rs *rs)
 {
-	return !recv->to.left ||
-	       (recv->done && (!(recv->flags & MSG_WAITALL) || recv->flags & MSG_PEEK));
+	const struct evr_stream *stream = &rs->stream;
+
+	if (stream->error || stream->peer_shutdown || !stream->rx_open)
+		return true;
+	return !evr_rxring_room(&stream->rx) && !evr_rxring_is_due(&stream->rx);
+}
+
+static bool is_enough(const struct evr_rs *rs, const struct evr_rs_recv *recv)
+{
+	if (!recv->to.left || !recv->done)
+		return !recv->to.left;
+	return !(recv->flags & MSG_WAITALL) || (recv->flags & MSG_PEEK && is_all(rs));
 }
 
 /* --- waiting for them ------------------------------------------------------------------------ */
@@ -76,11 +101,14 @@ static int receive_some(struct evr_rs *rs, struct evr_rs_recv *recv)
 	int ret;
 
 	do {
-		while (take_what_is_there(rs, recv))
-			if (is_enough(recv))
-				return 0;
+		if (recv->flags & MSG_PEEK)
+			look_at_what_is_there(rs, recv);
+		else
+			take_what_is_there(rs, recv);
+		if (is_enough(rs, recv))
+			return 0;
 	} while (recv->wait ? evr_rs_take_arrivals(rs) : evr_rs_progress(rs));
-	ret = recv->done && !(recv->flags & MSG_WAITALL) ? 1 : why_nothing(rs, recv);
+	ret = why_nothing(rs, recv);
 	if (!ret)
 		return -EAGAIN;
 	return ret < 0 ? ret : 0;
@@ -130,7 +158,8 @@ static ssize_t receive_iov(int socket, const struct iovec *pieces, size_t num, i
 		return -1;
 	ret = rs->dgram ? 0 : check_flags(flags);
 	if (!ret)
-		ret = evr_rs_iov_init(&recv.to, pieces, num);
+		ret = evr_rs_iov_init(&recv.all, pieces, num);
+	recv.to = recv.all;
 	if (!ret)
 		ret = rs->dgram ? evr_rs_dgram_recv(rs, &recv.to, flags, sender)
 				: receive_stream(rs, &recv);
@@ -166,6 +195,8 @@ ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 		return evr_rs_result(-EFAULT);
 	if (msg->msg_control && msg->msg_controllen)
 		return evr_rs_result(-ENOTSUP);
+	if (msg->msg_iovlen > EVR_RS_IOV_MAX)
+		return evr_rs_result(-EMSGSIZE);
 	sender.addr = msg->msg_name;
 	sender.room = msg->msg_namelen;
 	ret = receive_iov(socket, msg->msg_iov, msg->msg_iovlen, flags, &sender);

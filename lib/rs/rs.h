@@ -78,6 +78,7 @@ struct evr_rs {
 	enum evr_rs_state state;
 	int error; /* 0 or -errno: why it is EVR_RS_FAILED */
 	bool told; /* the user knows the error */
+	bool unsaid; /* rconnect() did not wait, and is still to say that it is connected */
 	int why;   /* 0 or -errno: what the CM said ended the connection */
 	int deaf;  /* 0 or -errno: why what comes cannot be read, or watched */
 	bool unanswered; /* on iWARP: the request is with the peer */

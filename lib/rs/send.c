@@ -5,6 +5,7 @@
 #include <sys/uio.h>
 
 #include "rs/iov.h"
+#include "rs/ready.h"
 #include "rs/stream.h"
 
 enum {
@@ -104,11 +105,22 @@ int evr_rs_check_connected(struct evr_rs *rs)
 	case EVR_RS_FAILED:
 		if (rs->told)
 			return -ENOTCONN;
-		rs->told = true;
+		evr_rs_tell_error(rs);
 		return rs->error;
 	default:
 		return -EAGAIN;
 	}
+}
+
+/* Why the stream has ended is told once; then it is one that nothing can be sent to. */
+static int tell(struct evr_rs *rs, int error)
+{
+	if (!error || error != rs->stream.error)
+		return error;
+	if (rs->told)
+		return -EPIPE;
+	evr_rs_tell_error(rs);
+	return error;
 }
 
 static ssize_t send_all(struct evr_rs *rs, struct evr_rs_send *send, bool wait)
@@ -126,7 +138,7 @@ static ssize_t send_all(struct evr_rs *rs, struct evr_rs_send *send, bool wait)
 		if (ret)
 			break;
 	}
-	return send->done ? (ssize_t)send->done : ret;
+	return send->done ? (ssize_t)send->done : tell(rs, ret);
 }
 
 static int check_flags(int flags)
@@ -191,6 +203,8 @@ ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
 		return evr_rs_result(-EFAULT);
 	if (msg->msg_control && msg->msg_controllen)
 		return evr_rs_result(-ENOTSUP);
+	if (msg->msg_iovlen > EVR_RS_IOV_MAX)
+		return evr_rs_result(-EMSGSIZE);
 	send.to = msg->msg_name;
 	send.to_len = msg->msg_name ? msg->msg_namelen : 0;
 	return send_iov(socket, &send, msg->msg_iov, msg->msg_iovlen, flags);

@@ -3,151 +3,15 @@
 #include "rs/descriptor.h"
 #include "rs/uring.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 60000, QUIET_MS = 30, BIG = 100000, ROUNDS = 200 };
-enum { ALL = POLLIN | POLLOUT | POLLRDHUP };
-
-struct descriptor_place descriptor_place;
-
-struct pair {
-	int listener, client, server;
-};
-
-static const struct rs_calls *call(void)
-{
-	return descriptor_place.calls;
-}
-
-/* --- steps ----------------------------------------------------------------------------------- */
-
-static struct sockaddr_in place(uint16_t port)
-{
-	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(port) };
-
-	inet_pton(AF_INET, descriptor_place.ip, &addr.sin_addr);
-	return addr;
-}
-
-/* On a port that is free. */
-static int listen_on(uint16_t *port, int backlog)
-{
-	struct sockaddr_in addr = place(0);
-	socklen_t len = sizeof(addr);
-	int fd = call()->socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(call()->bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
-	ck_assert_int_eq(call()->listen(fd, backlog), 0);
-	ck_assert_int_eq(call()->getsockname(fd, (struct sockaddr *)&addr, &len), 0);
-	*port = ntohs(addr.sin_port);
-	return fd;
-}
-
-static int connect_to(uint16_t port)
-{
-	struct sockaddr_in addr = place(port);
-	int fd = call()->socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(call()->connect(fd, (struct sockaddr *)&addr, sizeof(addr)), -1);
-	ck_assert_int_eq(errno, EINPROGRESS);
-	return fd;
-}
-
-static int events_of(int fd)
-{
-	struct pollfd pfd = { .fd = fd, .events = ALL };
-
-	ck_assert_int_ge(poll(&pfd, 1, 0), 0);
-	return pfd.revents;
-}
-
-static void pause_ms(int ms)
-{
-	nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000L }, NULL);
-}
-
-/* It comes to show this, and stays so. */
-static void expect_events(int fd, int wanted)
-{
-	int waited;
-
-	for (waited = 0; events_of(fd) != wanted && waited < PATIENCE_MS; waited++)
-		pause_ms(1);
-	ck_assert_int_eq(events_of(fd), wanted);
-	pause_ms(QUIET_MS);
-	ck_assert_int_eq(events_of(fd), wanted);
-}
-
-static void wait_for(int fd, short events)
-{
-	struct pollfd pfd = { .fd = fd, .events = events };
-
-	ck_assert_int_eq(poll(&pfd, 1, PATIENCE_MS), 1);
-	ck_assert_int_ne(pfd.revents & events, 0);
-}
-
-static int accept_from(int listener)
-{
-	int fd;
-
-	wait_for(listener, POLLIN);
-	fd = call()->accept(listener, NULL, NULL);
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(call()->fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK), 0);
-	return fd;
-}
-
-static struct pair make_pair(void)
-{
-	uint16_t port;
-	struct pair pair = { .listener = listen_on(&port, 4) };
-
-	pair.client = connect_to(port);
-	pair.server = accept_from(pair.listener);
-	wait_for(pair.client, POLLOUT);
-	return pair;
-}
-
-static void end_pair(struct pair *pair)
-{
-	ck_assert_int_eq(call()->close(pair->client), 0);
-	if (pair->server >= 0)
-		ck_assert_int_eq(call()->close(pair->server), 0);
-	ck_assert_int_eq(call()->close(pair->listener), 0);
-}
-
-static void send_bytes(int fd, size_t len)
-{
-	static const char bytes[64];
-
-	ck_assert_int_eq(call()->send(fd, bytes, len, 0), (int)len);
-}
-
-static void receive_bytes(int fd, size_t len)
-{
-	char bytes[64];
-
-	ck_assert_int_eq(call()->recv(fd, bytes, len, 0), (int)len);
-}
-
-/* Nothing is there to be read. */
-static void expect_nothing(int fd)
-{
-	char byte;
-
-	ck_assert_int_eq(call()->recv(fd, &byte, 1, 0), -1);
-	ck_assert_int_eq(errno, EAGAIN);
-}
+enum { ROUNDS = 200 };
 
 /* --- states ---------------------------------------------------------------------------------- */
 
@@ -199,43 +63,13 @@ START_TEST(it_is_readable_as_long_as_bytes_are_there)
 }
 END_TEST
 
-static size_t fill_up(int fd)
-{
-	static const char bytes[BIG];
-	size_t sent = 0;
-	ssize_t ret;
-	int tries;
-
-	/* A kernel may take some more a moment later. */
-	for (tries = 0; tries < 10; tries++) {
-		while ((ret = call()->send(fd, bytes, sizeof(bytes), 0)) > 0)
-			sent += (size_t)ret;
-		ck_assert_int_eq(errno, EAGAIN);
-		pause_ms(2);
-	}
-	return sent;
-}
-
-static void empty(int fd, size_t len)
-{
-	static char bytes[BIG];
-	ssize_t ret;
-
-	while (len) {
-		wait_for(fd, POLLIN);
-		ret = call()->recv(fd, bytes, sizeof(bytes), 0);
-		ck_assert_int_gt(ret, 0);
-		len -= (size_t)ret;
-	}
-}
-
 START_TEST(a_full_one_is_not_writable_until_it_is_read)
 {
 	struct pair pair = make_pair();
 	size_t sent = fill_up(pair.client);
 
 	expect_events(pair.client, 0);
-	empty(pair.server, sent);
+	empty(pair.server, sent, 0);
 	expect_events(pair.client, POLLOUT);
 	send_bytes(pair.server, 1);
 	expect_events(pair.client, POLLIN | POLLOUT);
@@ -285,6 +119,61 @@ START_TEST(a_peer_that_closes_is_the_end)
 	expect_events(pair.client, POLLIN | POLLOUT | POLLRDHUP | (call()->is_rs ? POLLHUP : 0));
 	ck_assert_int_eq(call()->recv(pair.client, &byte, 1, 0), 0);
 	end_pair(&pair);
+}
+END_TEST
+
+START_TEST(a_peer_that_resets_is_an_error_until_it_is_told)
+{
+	struct pair pair = make_pair();
+	char byte;
+
+	reset(pair.server);
+	pair.server = -1;
+	expect_events(pair.client, POLLIN | POLLOUT | POLLERR | POLLHUP | POLLRDHUP);
+	ck_assert_int_eq(call()->recv(pair.client, &byte, 1, 0), -1);
+	ck_assert_int_eq(errno, ECONNRESET);
+	expect_events(pair.client, POLLIN | POLLOUT | POLLHUP | POLLRDHUP);
+	end_pair(&pair);
+}
+END_TEST
+
+/* The listener has one place, which another has: the client waits until that is accepted. */
+static struct pair make_waiting_pair(int *other)
+{
+	uint16_t port;
+	struct pair pair = { .listener = listen_on(&port, 0), .server = -1 };
+
+	*other = connect_to(port);
+	wait_for(pair.listener, POLLIN);
+	pair.client = connect_to(port);
+	return pair;
+}
+
+START_TEST(one_that_connects_is_writable_when_it_has)
+{
+	int other, accepted;
+	struct pair pair = make_waiting_pair(&other);
+
+	expect_events(pair.client, 0);
+	accepted = accept_from(pair.listener);
+	pair.server = accept_from(pair.listener);
+	expect_events(pair.client, POLLOUT);
+	ck_assert_int_eq(call()->close(accepted), 0);
+	ck_assert_int_eq(call()->close(other), 0);
+	end_pair(&pair);
+}
+END_TEST
+
+START_TEST(one_that_connects_in_vain_has_an_error)
+{
+	int other;
+	struct pair pair = make_waiting_pair(&other);
+
+	expect_events(pair.client, 0);
+	ck_assert_int_eq(call()->close(pair.listener), 0);
+	expect_events(pair.client, POLLIN | POLLOUT | POLLERR | POLLHUP | POLLRDHUP);
+	ck_assert_int_eq(call()->close(other), 0);
+	ck_assert_int_eq(call()->close(pair.client), 0);
 }
 END_TEST
 
@@ -346,6 +235,25 @@ START_TEST(an_edge_is_told_once)
 		expect_nothing(pair.server);
 	}
 	end_instance(&instance);
+	end_pair(&pair);
+}
+END_TEST
+
+START_TEST(a_reset_is_an_edge)
+{
+	struct pair pair = make_pair();
+	int epoll_fd = epoll_create1(0);
+	struct epoll_event event;
+
+	ck_assert_int_eq(watch(epoll_fd, EPOLL_CTL_ADD, pair.client,
+				 EPOLLIN | EPOLLRDHUP | EPOLLET), 0);
+	ck_assert_int_eq(events_within(epoll_fd, QUIET_MS), 0);
+	reset(pair.server);
+	pair.server = -1;
+	ck_assert_int_eq(epoll_wait(epoll_fd, &event, 1, PATIENCE_MS), 1);
+	ck_assert_int_eq(event.events, EPOLLIN | EPOLLERR | EPOLLHUP | EPOLLRDHUP);
+	ck_assert_int_eq(events_within(epoll_fd, QUIET_MS), 0);
+	close(epoll_fd);
 	end_pair(&pair);
 }
 END_TEST
@@ -489,7 +397,7 @@ START_TEST(io_uring_is_told_of_room_and_of_the_end)
 	uring_poll(ring, pair.client, POLLOUT, 0);
 	pause_ms(QUIET_MS);
 	ck_assert(!uring_has(ring));
-	empty(pair.server, sent);
+	empty(pair.server, sent, 0);
 	ck_assert_int_eq(uring_wait(ring, NULL), POLLOUT);
 	uring_poll(ring, pair.server, POLLRDHUP, 0);
 	ck_assert_int_eq(call()->shutdown(pair.client, SHUT_WR), 0);
@@ -505,6 +413,7 @@ END_TEST
 START_TEST(many_in_one_epoll_are_each_told)
 {
 	int many = descriptor_place.many, i, told = 0;
+	int many = pair_place.many, epoll_fd = epoll_create1(0), i, told = 0;
 	struct instance instance = make_instance(_i);
 	struct pair *pairs = calloc((size_t)many, sizeof(*pairs));
 	uint16_t port;
@@ -539,9 +448,10 @@ START_TEST(many_in_one_epoll_are_each_told)
 }
 END_TEST
 
-TCase *descriptor_case(void)
+TCase *descriptor_case(const char *name)
 {
 	TCase *cases = tcase_create(descriptor_place.calls->name);
+	TCase *cases = tcase_create(name);
 	int num = call()->is_rs ? 2 : 1;
 
 	tcase_set_timeout(cases, 600);
@@ -552,6 +462,10 @@ TCase *descriptor_case(void)
 	tcase_add_test(cases, the_end_of_the_peers_bytes_is_rdhup_and_readable);
 	tcase_add_test(cases, both_ends_shut_down_are_a_hangup);
 	tcase_add_test(cases, a_peer_that_closes_is_the_end);
+	tcase_add_test(cases, a_peer_that_resets_is_an_error_until_it_is_told);
+	tcase_add_test(cases, one_that_connects_is_writable_when_it_has);
+	tcase_add_test(cases, one_that_connects_in_vain_has_an_error);
+	tcase_add_test(cases, a_reset_is_an_edge);
 	tcase_add_loop_test(cases, an_edge_is_told_once, 0, num);
 	tcase_add_loop_test(cases, oneshot_is_told_once_until_it_is_asked_for_again, 0, num);
 	tcase_add_loop_test(cases, a_level_is_told_as_long_as_it_lasts, 0, num);

@@ -1,6 +1,8 @@
-/* device tcp|rs IP [MANY]: the suite on a device that is there, or on TCP beside it. */
+/* device tcp|rs IP [MANY]: the suites on a device that is there, or on TCP beside it. */
+#include "rs/bytes.h"
 #include "rs/descriptor.h"
 #include "rs/options.h"
+#include "rs/states.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,18 +11,22 @@ enum { MANY = 20 };
 
 int main(int argc, char **argv)
 {
-	Suite *suite = suite_create("descriptor");
+	Suite *suite = suite_create("sockets");
+	const char *name = argc > 1 ? argv[1] : "";
 	SRunner *runner;
 	int failed;
 
 	if (argc < 3)
 		return 2;
-	descriptor_place.calls = strcmp(argv[1], "rs") ? &rs_calls_tcp : &rs_calls_rs;
-	descriptor_place.ip = argv[2];
-	descriptor_place.many = argc > 3 ? atoi(argv[3]) : MANY;
-	suite_add_tcase(suite, descriptor_case());
-	suite_add_tcase(suite, descriptor_place.calls->is_rs ? options_rs_case(argv[2])
-							     : options_tcp_case(argv[2]));
+	pair_place.calls = strcmp(name, "rs") ? &rs_calls_tcp : &rs_calls_rs;
+	pair_place.ip = argv[2];
+	pair_place.many = argc > 3 ? atoi(argv[3]) : MANY;
+	suite_add_tcase(suite, descriptor_case(name));
+	suite_add_tcase(suite, bytes_case(name));
+	suite_add_tcase(suite, states_case(name));
+	if (family() == AF_INET)
+		suite_add_tcase(suite, call()->is_rs ? options_rs_case(argv[2])
+						     : options_tcp_case(argv[2]));
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

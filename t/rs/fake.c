@@ -1,30 +1,105 @@
-/* The suites on the fake, on each of its devices. */
+/* The suites on the fake, on each of its devices, and on TCP beside it. */
+#include "rs/bytes.h"
 #include "rs/descriptor.h"
 #include "rs/options.h"
+#include "rs/states.h"
 
 #include "unit/cm_unit.h"
 
+#include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { MANY = 20 };
 
+#define TCP_IP "127.0.0.1"
+
+static void use(const struct rs_calls *calls, const char *ip)
+{
+	if (calls->is_rs)
+		fake_install();
+	pair_place = (struct pair_place){ .calls = calls, .ip = ip, .many = MANY };
+}
+
+static void use_tcp(void)
+{
+	use(&rs_calls_tcp, TCP_IP);
+}
+
+static void use_tcp6(void)
+{
+	use(&rs_calls_tcp, "::1");
+}
+
+static void use_rs(void)
+{
+	use(&rs_calls_rs, FAKE_ROCE_IP);
+}
+
+static void use_rs6(void)
+{
+	use(&rs_calls_rs, FAKE_ROCE_IP6);
+}
+
+static void use_iwarp(void)
+{
+	use(&rs_calls_rs, FAKE_IWARP_IP);
+	fake_device_add(FAKE_IWARP);
+}
+
+static void leave(void)
+{
+	if (call()->is_rs)
+		fake_reset();
+}
+
+static void add(Suite *suite, const char *name, void (*use_it)(void))
+{
+	TCase *cases[] = { descriptor_case(name), bytes_case(name), states_case(name) };
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		tcase_add_checked_fixture(cases[i], use_it, leave);
+		suite_add_tcase(suite, cases[i]);
+	}
+}
+
+static bool has_ipv6(void)
+{
+	struct sockaddr_in6 addr = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	int fd = socket(AF_INET6, SOCK_STREAM, 0);
+	bool has = fd >= 0 && !bind(fd, (struct sockaddr *)&addr, sizeof(addr));
+
+	if (fd >= 0)
+		close(fd);
+	return has;
+}
+
+static void add_options(Suite *suite)
+{
+	TCase *cases = options_rs_case(FAKE_ROCE_IP);
+
+	suite_add_tcase(suite, options_tcp_case(TCP_IP));
+	tcase_add_checked_fixture(cases, fake_install, fake_reset);
+	suite_add_tcase(suite, cases);
+}
+
 int main(void)
 {
-	Suite *suite = suite_create("descriptor");
-	TCase *cases;
+	Suite *suite = suite_create("sockets");
 	SRunner *runner;
 	int failed;
 
-	descriptor_place.calls = &rs_calls_rs;
-	descriptor_place.ip = FAKE_ROCE_IP;
-	descriptor_place.many = MANY;
-	cases = descriptor_case();
-	tcase_add_checked_fixture(cases, fake_install, fake_reset);
-	suite_add_tcase(suite, cases);
-	suite_add_tcase(suite, options_tcp_case("127.0.0.1"));
-	cases = options_rs_case(FAKE_ROCE_IP);
-	tcase_add_checked_fixture(cases, fake_install, fake_reset);
-	suite_add_tcase(suite, cases);
+	add(suite, "tcp", use_tcp);
+	if (has_ipv6())
+		add(suite, "tcp6", use_tcp6);
+	else
+		printf("# skipped: TCP on IPv6, for there is no ::1\n");
+	add(suite, "rs", use_rs);
+	add(suite, "rs6", use_rs6);
+	add(suite, "iwarp", use_iwarp);
+	add_options(suite);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

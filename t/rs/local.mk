@@ -2,9 +2,12 @@
 if !SYSTEM_RDMACM
 check_PROGRAMS += t/rs/device
 EVR_RS_DESCRIPTOR = \
+	t/rs/bytes.c t/rs/bytes.h \
 	t/rs/calls.c t/rs/calls.h \
 	t/rs/descriptor.c t/rs/descriptor.h \
 	t/rs/options.c t/rs/options.h \
+	t/rs/pair.c t/rs/pair.h \
+	t/rs/states.c t/rs/states.h \
 	t/rs/uring.c t/rs/uring.h
 t_rs_device_SOURCES = t/rs/device.c $(EVR_RS_DESCRIPTOR)
 t_rs_device_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
