@@ -65,6 +65,9 @@ static struct random_schedule *make(uint64_t seed, bool alone)
 	s->seed = seed;
 	s->alone = alone;
 	s->random.state = seed;
+	s->traced = getenv("EVR_RS_TRACE");
+	if (s->traced)
+		printf("# seed %llu%s\n", (unsigned long long)seed, alone ? ", alone" : "");
 	pthread_mutex_init(&s->lock, NULL);
 	make_ends(s);
 	random_connect(s);
@@ -340,8 +343,8 @@ uint64_t random_run(uint64_t seed, bool alone)
 		watch(s);
 	for (i = 0; i < s->num_users; i++)
 		pthread_join(s->users[i].thread, NULL);
-	end_all(s);
 	digest = s->digest;
+	end_all(s);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 	return digest;

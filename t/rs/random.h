@@ -44,6 +44,7 @@ struct random_end {
 	struct random_end *peer;
 	struct random_flow out;
 	bool nonblock;
+	unsigned modes;	    /* how often that was changed */
 	unsigned relying;   /* calls that rely on that, */
 	unsigned by_number; /* and those in poll(2) and its like */
 	unsigned by_copy;
@@ -76,16 +77,17 @@ struct random_user {
 
 struct random_schedule {
 	uint64_t seed;
-	bool alone; /* one user, of all ends, who never waits: the seed says all */
+	bool alone; /* one user, of all ends, blocking, who never waits: the seed says all */
 	struct random random;
 	pthread_mutex_t lock;
 	unsigned num_ends, num_users;
 	struct random_end ends[RANDOM_ENDS];
 	struct random_user users[RANDOM_USERS];
 	uint64_t digest; /* of all that its calls gave */
+	bool traced;	 /* they are printed */
 };
 
-/* random.c: connects, watches, ends, and looks what is left. Returns the digest. */
+/* random.c: connects, watches, ends, and looks what is left. Returns the digest of what users did. */
 uint64_t random_run(uint64_t seed, bool alone);
 
 /* random_model.c: what may be. All with the lock. */
@@ -95,6 +97,7 @@ void random_wrong(const struct random_schedule *s, const struct random_end *end,
 void random_fill(const struct random_end *from, uint8_t *bytes, size_t len);
 /* One call to receive: what it was to do, and what it gave. */
 struct random_receipt {
+	unsigned modes;	     /* of the end, when it began */
 	bool may_wait, all, peek;
 	bool ready; /* there were bytes before it began */
 	size_t len;
@@ -104,6 +107,7 @@ struct random_receipt {
 void random_received(const struct random_schedule *s, struct random_end *end,
 	const uint8_t *bytes, const struct random_receipt *receipt);
 struct random_sending {
+	unsigned modes;
 	bool may_wait;
 	size_t len;
 	ssize_t sent;

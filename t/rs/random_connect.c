@@ -97,7 +97,7 @@ static void accept_one(struct random_schedule *s, int listener)
 
 static void finish(struct random_schedule *s, struct random_end *end)
 {
-	end->nonblock = random_once_in(&s->random, 2);
+	end->nonblock = !s->alone && random_once_in(&s->random, 2);
 	ck_assert_ok(rfcntl(end->fd, F_SETFL, O_RDWR | (end->nonblock ? O_NONBLOCK : 0)));
 	end->copy = dup(end->fd);
 	ck_assert_int_ge(end->copy, 0);

@@ -76,6 +76,12 @@ bool random_has(const struct random_end *end, uint64_t bytes)
 	return in->shut || random_is_over(end) || in->sent >= in->taken + bytes;
 }
 
+/* A call that began while it was blocking may have come when it was not any more. */
+static bool has_waited(const struct random_end *end, bool may_wait, unsigned modes)
+{
+	return may_wait && modes == end->modes;
+}
+
 /* --- receiving ------------------------------------------------------------------------------- */
 
 static void check_bytes(const struct random_schedule *s, struct random_end *end,
@@ -91,7 +97,7 @@ static void check_bytes(const struct random_schedule *s, struct random_end *end,
 			random_wrong(s, end, "another byte than was sent");
 	if (!receipt->peek)
 		in->taken += len;
-	if (receipt->all && receipt->may_wait && len < receipt->len && !in->shut &&
+	if (receipt->all && has_waited(end, receipt->may_wait, receipt->modes) && len < receipt->len && !in->shut &&
 		!random_is_over(end))
 		random_wrong(s, end, "MSG_WAITALL gives less, before the end");
 }
@@ -125,7 +131,7 @@ static void check_no_bytes(const struct random_schedule *s, struct random_end *e
 {
 	switch (receipt->error) {
 	case EAGAIN:
-		if (receipt->may_wait)
+		if (has_waited(end, receipt->may_wait, receipt->modes))
 			random_wrong(s, end, "EAGAIN from a blocking call");
 		if (receipt->ready)
 			random_wrong(s, end, "EAGAIN while there are bytes");
@@ -159,11 +165,13 @@ static void check_not_sent(
 	const struct random_schedule *s, const struct random_end *end, bool may_wait, int error)
 {
 	bool over = end->out.shut || random_is_over(end);
+	/* Who shuts down last disconnects. */
+	bool reset = end->peer->closed || end->peer->shut_all || (end->out.shut && end->peer->out.shut);
 
 	if (error == EAGAIN && may_wait)
 		random_wrong(s, end, "EAGAIN from a blocking rsend()");
 	if (error == EAGAIN || (error == EBADF && end->closed) || (error == EPIPE && over) ||
-		(error == ECONNRESET && end->peer->closed))
+		(error == ECONNRESET && reset))
 		return;
 	wrong_error(s, end, "sending", error);
 }
@@ -171,11 +179,13 @@ static void check_not_sent(
 void random_sent(
 	const struct random_schedule *s, struct random_end *end, const struct random_sending *sent)
 {
+	bool waited = has_waited(end, sent->may_wait, sent->modes);
+
 	if (sent->sent <= 0) {
-		check_not_sent(s, end, sent->may_wait, sent->sent ? sent->error : 0);
+		check_not_sent(s, end, waited, sent->sent ? sent->error : 0);
 	} else {
 		end->out.sent += (uint64_t)sent->sent;
-		if (sent->may_wait && (size_t)sent->sent < sent->len && !end->out.shut &&
+		if (waited && (size_t)sent->sent < sent->len && !end->out.shut &&
 			!random_is_over(end))
 			random_wrong(s, end, "a blocking rsend() sends less");
 	}

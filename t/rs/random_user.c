@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <rdma/rsocket.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
@@ -51,6 +52,9 @@ static void note(struct random_user *user, int64_t ret, int error)
 
 	user->wants = 0;
 	user->turns++;
+	if (s->traced)
+		printf("# end %u: %s: %lld, %d\n", user->end->number, user->call,
+			(long long)ret, ret < 0 ? error : 0);
 	s->digest = s->digest * 1000003 + (uint64_t)ret * 331 + (ret < 0 ? (uint64_t)error : 0);
 }
 
@@ -76,6 +80,7 @@ static bool begin_to_receive(struct random_user *user, const struct action *acti
 	if (end->closed || end->receiving)
 		return false;
 	*receipt = (struct random_receipt){
+		.modes = end->modes,
 		.may_wait = !end->nonblock && !(action->flags & MSG_DONTWAIT),
 		.all = all,
 		.peek = action->flags & MSG_PEEK,
@@ -98,7 +103,7 @@ static ssize_t call_to_receive(struct random_user *user, const struct action *ac
 	return rrecv(user->end->fd, user->bytes, action->len, action->flags);
 }
 
-/* What was received, or less than 0. */
+/* What was received, or less than 0 and errno, EBUSY where another one receives. */
 static ssize_t receive_once(struct random_user *user, const struct action *action)
 {
 	struct random_receipt receipt;
@@ -107,6 +112,7 @@ static ssize_t receive_once(struct random_user *user, const struct action *actio
 	lock(user);
 	mine = begin_to_receive(user, action, &receipt);
 	unlock(user);
+	errno = EBUSY;
 	if (!mine)
 		return -1;
 	receipt.got = call_to_receive(user, action);
@@ -149,6 +155,7 @@ static bool begin_to_send(
 	if (end->closed || end->sending)
 		return false;
 	*sending = (struct random_sending){
+		.modes = end->modes,
 		.may_wait = !end->nonblock && !(action->flags & MSG_DONTWAIT),
 		.len = action->len,
 	};
@@ -404,9 +411,10 @@ static void set_mode(struct random_user *user, const struct action *action)
 	int ret = 0;
 
 	lock(user);
-	if (!end->closed && (action->on || !end->relying)) {
+	if (!end->closed && (action->on || !end->relying) && !user->schedule->alone) {
 		ret = rfcntl(end->fd, F_SETFL, O_RDWR | (action->on ? O_NONBLOCK : 0));
 		end->nonblock = action->on;
+		end->modes++;
 	}
 	if (ret)
 		random_wrong(user->schedule, end, "the mode cannot be set");
@@ -479,7 +487,7 @@ void random_close(struct random_schedule *s, struct random_end *end, int linger_
 		rsetsockopt(end->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
 	pthread_mutex_lock(&s->lock);
 	end->closed = true;
-	end->out.reset = !linger_s;
+	end->out.reset = !linger_s && !end->out.shut;
 	end->out.shut = true;
 	pthread_mutex_unlock(&s->lock);
 	if (rclose(end->fd))
