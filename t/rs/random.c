@@ -139,44 +139,75 @@ static bool give_bytes(struct random_schedule *s, const struct random_user *user
 	struct random_end *end = user->end;
 	uint64_t there = end->peer->out.sent - end->peer->out.taken;
 
-	return push(s, end->peer, user->want - there) > 0;
+	return push(s, end->peer, user->want > there ? user->want - there : 1) > 0;
 }
 
-static bool give_room(struct random_schedule *s, const struct random_user *user)
+/* What was shut down in both directions takes nothing more: it is closed. */
+static bool give_room(struct random_schedule *s, struct random_user *user)
 {
 	struct random_end *peer = user->end->peer;
+	size_t drained;
 
 	if (peer->shut_all && !peer->closed && !peer->by_number && !peer->by_copy) {
 		random_close(s, peer, -1);
 		return true;
 	}
-	return drain(s, peer) > 0;
+	if (peer->receiving)
+		return false;
+	drained = drain(s, peer);
+	user->given_turn = user->turns;
+	user->given_sent = user->end->out.sent;
+	return drained > 0;
 }
 
-/* Whether there was anything that could be done: if not, what it waits for is there. */
-static bool help(struct random_schedule *s, const struct random_user *user)
+/* It sleeps, and what it waits for is there, unless another call at that end has it already. */
+static bool is_owed(const struct random_user *user)
+{
+	const struct random_end *end = user->end;
+	bool bytes = user->wants & FOR_BYTES, room = user->wants & FOR_ROOM;
+
+	if (user->over)
+		return false;
+	if ((bytes || room) && random_is_over(end))
+		return true;
+	if (bytes && random_has(end, user->want) && (user->in_call || !end->receiving))
+		return true;
+	if (room && end->out.shut)
+		return true;
+	return room && user->given_turn == user->turns && user->given_sent == end->out.sent &&
+	       (user->in_call || !end->sending);
+}
+
+/* Whether there was anything that could be done. */
+static bool help(struct random_schedule *s, struct random_user *user)
 {
 	int wants = user->wants;
 
 	if (user->over || !wants)
-		return false;
-	if (wants & FOR_BYTES && random_has(user->end, user->want))
-		return false;
-	if (wants & FOR_ROOM && (random_is_over(user->end) || user->end->out.shut))
 		return false;
 	if (wants & FOR_BYTES && (!(wants & FOR_ROOM) || random_once_in(&s->random, 2)))
 		return give_bytes(s, user);
 	return give_room(s, user);
 }
 
-static bool help_all(struct random_schedule *s)
+static bool help_one(struct random_schedule *s)
 {
-	bool helped = false;
+	unsigned at = random_below(&s->random, s->num_users), i;
+
+	for (i = 0; i < s->num_users; i++)
+		if (help(s, &s->users[(at + i) % s->num_users]))
+			return true;
+	return false;
+}
+
+static bool is_any_owed(const struct random_schedule *s)
+{
 	unsigned i;
 
 	for (i = 0; i < s->num_users; i++)
-		helped |= help(s, &s->users[i]);
-	return helped;
+		if (is_owed(&s->users[i]))
+			return true;
+	return false;
 }
 
 /* --- ending something ------------------------------------------------------------------------ */
@@ -246,12 +277,14 @@ static bool end_one(struct random_schedule *s)
 
 /* --- watching -------------------------------------------------------------------------------- */
 
-/* Whether something was done. */
+/* Whether something was done: nothing while somebody is owed to wake up by what was done before. */
 static bool wake_somebody(struct random_schedule *s)
 {
+	if (is_any_owed(s))
+		return false;
 	if (random_once_in(&s->random, 12) && end_one(s))
 		return true;
-	return help_all(s);
+	return help_one(s);
 }
 
 static void find_who_hangs(struct random_schedule *s)
@@ -259,8 +292,9 @@ static void find_who_hangs(struct random_schedule *s)
 	unsigned i;
 
 	for (i = 0; i < s->num_users; i++)
-		if (!s->users[i].over)
-			random_wrong(s, s->users[i].end, "nothing moves, and what is waited for is there");
+		if (is_owed(&s->users[i]))
+			random_wrong(s, s->users[i].end, "who waits for what is there sleeps on");
+	random_wrong(s, &s->ends[0], "all sleep, and nothing can be done about it");
 }
 
 static void watch(struct random_schedule *s)

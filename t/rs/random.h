@@ -71,8 +71,11 @@ struct random_user {
 	const char *call;
 	int wants;
 	uint64_t want; /* so many bytes */
+	bool in_call;  /* which moves bytes itself: others have to wait for it */
 	uint64_t turns;
 	bool over;
+	/* When it was given room, and what had gone by then; 0: never. */
+	uint64_t given_turn, given_sent;
 };
 
 struct random_schedule {

@@ -43,9 +43,11 @@ static void wait_for(struct random_user *user, const char *call, int wants, uint
 	user->call = call;
 	user->wants = wants;
 	user->want = bytes;
+	user->in_call = false;
 	user->turns++;
 }
 
+/* When an end of the other side is seen the clock decides: it is no part of what repeats. */
 static void note(struct random_user *user, int64_t ret, int error)
 {
 	struct random_schedule *s = user->schedule;
@@ -55,6 +57,8 @@ static void note(struct random_user *user, int64_t ret, int error)
 	if (s->traced)
 		printf("# end %u: %s: %lld, %d\n", user->end->number, user->call,
 			(long long)ret, ret < 0 ? error : 0);
+	if (random_is_over(user->end))
+		return;
 	s->digest = s->digest * 1000003 + (uint64_t)ret * 331 + (ret < 0 ? (uint64_t)error : 0);
 }
 
@@ -91,6 +95,7 @@ static bool begin_to_receive(struct random_user *user, const struct action *acti
 	end->relying += !receipt->may_wait;
 	wait_for(user, receipt->may_wait ? "rrecv()" : "rrecv() that must not wait",
 		receipt->may_wait ? FOR_BYTES : 0, all ? action->len : 1);
+	user->in_call = true;
 	return true;
 }
 
@@ -165,6 +170,7 @@ static bool begin_to_send(
 	random_fill(end, user->bytes, action->len);
 	wait_for(user, sending->may_wait ? "rsend()" : "rsend() that must not wait",
 		sending->may_wait ? FOR_ROOM : 0, 0);
+	user->in_call = true;
 	return true;
 }
 
