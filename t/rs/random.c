@@ -259,16 +259,18 @@ static void shut_down(struct random_schedule *s, struct random_end *end)
 /* Who waits by its number would wait for another's, once it is closed. */
 static bool end_one(struct random_schedule *s)
 {
-	struct random_end *end = &s->ends[random_below(&s->random, s->num_ends)];
-	unsigned how = random_below(&s->random, 5);
+	unsigned how = random_below(&s->random, 6), at = random_below(&s->random, s->num_ends), i = 0;
+	struct random_end *end = &s->ends[at];
 
+	while (i < s->num_ends && (end->closed || end->by_number))
+		end = &s->ends[(at + i++) % s->num_ends];
 	if (end->closed || end->by_number)
 		return false;
 	if (how == 0)
 		shut_down(s, end);
 	else if (how == 1)
 		random_close(s, end, -1);
-	else if (how == 2)
+	else if (how < 4)
 		close_under_way(s, end);
 	else
 		random_close(s, end, 0);
@@ -282,7 +284,7 @@ static bool wake_somebody(struct random_schedule *s)
 {
 	if (is_any_owed(s))
 		return false;
-	if (random_once_in(&s->random, 12) && end_one(s))
+	if (random_once_in(&s->random, 8) && end_one(s))
 		return true;
 	return help_one(s);
 }
