@@ -234,13 +234,16 @@ static void await_no_users(struct random_schedule *s, const struct random_end *e
 	}
 }
 
-/* Nothing arrives until they have left; what the copy shows is not the end yet. */
+/* What the copy of one that lingers shows is not the end yet. */
+static bool can_linger(struct random_schedule *s, const struct random_end *end)
+{
+	return end->nonblock && !end->by_copy && !end->sending && !end->out.shut &&
+	       !random_is_over(end) && users_in(s, end);
+}
+
+/* Nothing arrives until they have left. */
 static void close_under_way(struct random_schedule *s, struct random_end *end)
 {
-	if (end->by_copy || !end->nonblock || end->sending || random_is_over(end)) {
-		random_close(s, end, -1);
-		return;
-	}
 	fake_work_by_hand(true);
 	push(s, end, 1);
 	random_close(s, end, LONG_S);
@@ -257,14 +260,25 @@ static void shut_down(struct random_schedule *s, struct random_end *end)
 }
 
 /* Who waits by its number would wait for another's, once it is closed. */
+static struct random_end *pick(struct random_schedule *s, bool lingers)
+{
+	unsigned at = random_below(&s->random, s->num_ends), i;
+
+	for (i = 0; i < s->num_ends; i++) {
+		struct random_end *end = &s->ends[(at + i) % s->num_ends];
+
+		if (!end->closed && !end->by_number && (!lingers || can_linger(s, end)))
+			return end;
+	}
+	return NULL;
+}
+
 static bool end_one(struct random_schedule *s)
 {
-	unsigned how = random_below(&s->random, 6), at = random_below(&s->random, s->num_ends), i = 0;
-	struct random_end *end = &s->ends[at];
+	unsigned how = random_below(&s->random, 6);
+	struct random_end *end = pick(s, how == 2 || how == 3);
 
-	while (i < s->num_ends && (end->closed || end->by_number))
-		end = &s->ends[(at + i++) % s->num_ends];
-	if (end->closed || end->by_number)
+	if (!end)
 		return false;
 	if (how == 0)
 		shut_down(s, end);
@@ -363,8 +377,8 @@ static void start_users(struct random_schedule *s)
 	unsigned i;
 
 	for (i = 0; i < s->num_users; i++)
-		ck_assert_int_eq(pthread_create(&s->users[i].thread, NULL, random_user_run,
-					 &s->users[i]),
+		ck_assert_int_eq(
+			pthread_create(&s->users[i].thread, NULL, random_user_run, &s->users[i]),
 			0);
 }
 

@@ -90,7 +90,8 @@ struct random_schedule {
 	bool traced;	 /* they are printed */
 };
 
-/* random.c: connects, watches, ends, and looks what is left. Returns the digest of what users did. */
+/* random.c: connects, watches, ends, and looks what is left. Returns the digest of what users did.
+ */
 uint64_t random_run(uint64_t seed, bool alone);
 
 /* random_model.c: what may be. All with the lock. */
@@ -100,15 +101,15 @@ void random_wrong(const struct random_schedule *s, const struct random_end *end,
 void random_fill(const struct random_end *from, uint8_t *bytes, size_t len);
 /* One call to receive: what it was to do, and what it gave. */
 struct random_receipt {
-	unsigned modes;	     /* of the end, when it began */
+	unsigned modes; /* of the end, when it began */
 	bool may_wait, all, peek;
 	bool ready; /* there were bytes before it began */
 	size_t len;
 	ssize_t got;
 	int error;
 };
-void random_received(const struct random_schedule *s, struct random_end *end,
-	const uint8_t *bytes, const struct random_receipt *receipt);
+void random_received(const struct random_schedule *s, struct random_end *end, const uint8_t *bytes,
+	const struct random_receipt *receipt);
 struct random_sending {
 	unsigned modes;
 	bool may_wait;

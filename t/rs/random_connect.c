@@ -56,13 +56,12 @@ static void await_connected(struct random_schedule *s, unsigned n)
 static void begin_to_connect(struct random_end *end)
 {
 	end->fd = open_one();
-	ck_assert_fails(rconnect(end->fd, cm_addr(FAKE_ROCE_IP, CM_PORT),
-				sizeof(struct sockaddr_in)),
+	ck_assert_fails(
+		rconnect(end->fd, cm_addr(FAKE_ROCE_IP, CM_PORT), sizeof(struct sockaddr_in)),
 		EINPROGRESS);
 }
 
-static in_port_t port_of(
-	int fd, int (*get)(int socket, struct sockaddr *addr, socklen_t *addrlen))
+static in_port_t port_of(int fd, int (*get)(int socket, struct sockaddr *addr, socklen_t *addrlen))
 {
 	struct sockaddr_in name = { 0 };
 	socklen_t len = sizeof(name);

@@ -59,8 +59,8 @@ static void check_descriptors(uint64_t seed)
 	unsigned now = entries("/proc/self/fd");
 
 	if (before && now > before)
-		ck_abort_msg("seed %llu leaves %u descriptors", (unsigned long long)seed,
-			now - before);
+		ck_abort_msg(
+			"seed %llu leaves %u descriptors", (unsigned long long)seed, now - before);
 	before = now;
 }
 
@@ -104,8 +104,8 @@ START_TEST(one_thread_does_the_same_again)
 	sleep_once();
 	for (i = 0; i < count; i++)
 		if (run(first + i, true) != run(first + i, true))
-			ck_abort_msg("seed %llu is not the same again",
-				(unsigned long long)(first + i));
+			ck_abort_msg(
+				"seed %llu is not the same again", (unsigned long long)(first + i));
 }
 END_TEST
 

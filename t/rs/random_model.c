@@ -40,8 +40,8 @@ void random_wrong(const struct random_schedule *s, const struct random_end *end,
 	ck_abort_msg("seed %llu: end %u: %s", (unsigned long long)s->seed, end->number, what);
 }
 
-static void wrong_error(const struct random_schedule *s, const struct random_end *end,
-	const char *call, int error)
+static void wrong_error(
+	const struct random_schedule *s, const struct random_end *end, const char *call, int error)
 {
 	char text[100];
 
@@ -97,8 +97,8 @@ static void check_bytes(const struct random_schedule *s, struct random_end *end,
 			random_wrong(s, end, "another byte than was sent");
 	if (!receipt->peek)
 		in->taken += len;
-	if (receipt->all && has_waited(end, receipt->may_wait, receipt->modes) && len < receipt->len && !in->shut &&
-		!random_is_over(end))
+	if (receipt->all && has_waited(end, receipt->may_wait, receipt->modes) &&
+		len < receipt->len && !in->shut && !random_is_over(end))
 		random_wrong(s, end, "MSG_WAITALL gives less, before the end");
 }
 
@@ -148,8 +148,8 @@ static void check_no_bytes(const struct random_schedule *s, struct random_end *e
 	}
 }
 
-void random_received(const struct random_schedule *s, struct random_end *end,
-	const uint8_t *bytes, const struct random_receipt *receipt)
+void random_received(const struct random_schedule *s, struct random_end *end, const uint8_t *bytes,
+	const struct random_receipt *receipt)
 {
 	if (receipt->got > 0)
 		check_bytes(s, end, bytes, receipt);
@@ -166,7 +166,8 @@ static void check_not_sent(
 {
 	bool over = end->out.shut || random_is_over(end);
 	/* Who shuts down last disconnects. */
-	bool reset = end->peer->closed || end->peer->shut_all || (end->out.shut && end->peer->out.shut);
+	bool reset =
+		end->peer->closed || end->peer->shut_all || (end->out.shut && end->peer->out.shut);
 
 	if (error == EAGAIN && may_wait)
 		random_wrong(s, end, "EAGAIN from a blocking rsend()");

@@ -55,8 +55,8 @@ static void note(struct random_user *user, int64_t ret, int error)
 	user->wants = 0;
 	user->turns++;
 	if (s->traced)
-		printf("# end %u: %s: %lld, %d\n", user->end->number, user->call,
-			(long long)ret, ret < 0 ? error : 0);
+		printf("# end %u: %s: %lld, %d\n", user->end->number, user->call, (long long)ret,
+			ret < 0 ? error : 0);
 	if (random_is_over(user->end))
 		return;
 	s->digest = s->digest * 1000003 + (uint64_t)ret * 331 + (ret < 0 ? (uint64_t)error : 0);
@@ -75,8 +75,8 @@ static struct iovec *cut(struct random_user *user, size_t len, struct iovec piec
 /* --- receiving ------------------------------------------------------------------------------- */
 
 /* Whether the end is this user's to receive from. */
-static bool begin_to_receive(struct random_user *user, const struct action *action,
-	struct random_receipt *receipt)
+static bool begin_to_receive(
+	struct random_user *user, const struct action *action, struct random_receipt *receipt)
 {
 	struct random_end *end = user->end;
 	bool all = action->flags & MSG_WAITALL && !(action->flags & MSG_PEEK);
@@ -235,7 +235,8 @@ size_t random_push(struct random_user *user, struct random_end *end, size_t len)
 
 static int wants_of(const struct action *action)
 {
-	return (action->events & POLLIN ? FOR_BYTES : 0) | (action->events & POLLOUT ? FOR_ROOM : 0);
+	return (action->events & POLLIN ? FOR_BYTES : 0) |
+	       (action->events & POLLOUT ? FOR_ROOM : 0);
 }
 
 /* What the calls below give: -1 with EBADF where it was closed, or how many have something. */
@@ -260,8 +261,8 @@ static int select_with(struct random_user *user, const struct action *action,
 		FD_SET(user->end->fd, &in);
 	if (action->events & POLLOUT)
 		FD_SET(user->end->fd, &out);
-	return call(user->end->fd + 1, &in, &out, NULL,
-		action->timeout_ms == FOR_EVER ? NULL : &time);
+	return call(
+		user->end->fd + 1, &in, &out, NULL, action->timeout_ms == FOR_EVER ? NULL : &time);
 }
 
 static int by_rselect(struct random_user *user, const struct action *action)
@@ -318,8 +319,8 @@ static int by_edge(struct random_user *user, const struct action *action)
 }
 
 /* Whether this may wait. number: what is counted while it does, or NULL: it is a call of ours. */
-static bool begin_to_wait(struct random_user *user, const struct action *action, const char *call,
-	unsigned *number)
+static bool begin_to_wait(
+	struct random_user *user, const struct action *action, const char *call, unsigned *number)
 {
 	struct random_end *end = user->end;
 
