@@ -4,6 +4,7 @@
  * channels what this one waits for.
  */
 #include "rs/dgram.h"
+#include "rs/helper.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -230,9 +231,12 @@ static int sleep_for(struct evr_rs *rs, int timeout_ms)
 
 	if (sleeper.fd < 0)
 		return sleeper.fd;
+	evr_rs_sleep_on(rs, &sleeper);
+	/* What this one took, and does not wait for, another may wait for by the number. */
+	if (rs->nonblock)
+		evr_rs_settle(rs);
 	num = evr_rs_sleep_fds(rs, fds);
 	fds[num] = (struct pollfd){ .fd = sleeper.fd, .events = POLLIN };
-	evr_rs_sleep_on(rs, &sleeper);
 	pthread_mutex_unlock(&rs->lock);
 	if (poll(fds, (nfds_t)num + 1, timeout_ms) < 0)
 		ret = -errno;

@@ -90,8 +90,10 @@ void evr_rs_settle(struct evr_rs *rs)
 {
 	int ret = evr_rs_watch(rs);
 
-	if (ret)
+	if (ret) {
 		evr_rs_deafen(rs, ret);
+		evr_rs_wake(rs);
+	}
 	if (!evr_rs_is_shown(rs) || rs->fd < 0)
 		return;
 	if (rs->by_rpoll && rs->watched) {

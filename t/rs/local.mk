@@ -72,6 +72,19 @@ t_rs_hostile_dgrams_fake_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_rs_hostile_dgrams_fake_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS)
 GUEST_TESTS += t/rs/hostile_dgrams.sh:rxe
 
+# Random schedules of several threads on several streams. EVR_RS_SCHEDULES in the environment says how
+# many, and EVR_RS_SEED from which on.
+check_PROGRAMS += t/rs/random_fake.t
+TESTS += t/rs/random_fake.t
+t_rs_random_fake_t_SOURCES = \
+	t/rs/random_fake.c \
+	t/rs/random.c t/rs/random.h \
+	t/rs/random_connect.c \
+	t/rs/random_model.c \
+	t/rs/random_user.c
+t_rs_random_fake_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS) -DEVR_RS_SCHEDULE_COUNT=100
+t_rs_random_fake_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS)
+
 # What breaks beneath a stream.
 check_PROGRAMS += t/rs/breaks
 t_rs_breaks_SOURCES = t/rs/breaks.c \

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* A call has begun to wait after SOON, and is not over by itself before PATIENCE. */
-enum { SOON_MS = 50, PATIENCE_MS = 60000, US_PER_MS = 1000 };
+enum { SOON_MS = 50, PATIENCE_MS = 60000, US_PER_MS = 1000, MANY = 500 };
 
 static short shown(int fd, short events, int timeout_ms)
 {
@@ -50,7 +50,8 @@ static void until_all_is_gone(void)
 
 struct call {
 	int fd;
-	short events; /* of rpoll(); 0: it receives */
+	short events; /* of rpoll(); 0: it receives, or sends */
+	bool sends;
 	ssize_t ret;
 	int error;
 	short revents;
@@ -61,21 +62,30 @@ static void *run_call(void *arg)
 {
 	struct call *call = arg;
 	struct pollfd pfd = { .fd = call->fd, .events = call->events };
-	char byte;
+	char byte = 'x';
 
 	errno = 0;
-	call->ret = call->events ? rpoll(&pfd, 1, PATIENCE_MS) : rrecv(call->fd, &byte, 1, 0);
+	if (call->events)
+		call->ret = rpoll(&pfd, 1, PATIENCE_MS);
+	else
+		call->ret = call->sends ? rsend(call->fd, &byte, 1, 0)
+					: rrecv(call->fd, &byte, 1, 0);
 	call->error = errno;
 	call->revents = pfd.revents;
 	return NULL;
+}
+
+static void start(struct call *call)
+{
+	ck_assert_int_eq(pthread_create(&call->thread, NULL, run_call, call), 0);
+	soon();
 }
 
 /* It waits when this returns. */
 static void begin(struct call *call, int fd, short events)
 {
 	*call = (struct call){ .fd = fd, .events = events };
-	ck_assert_int_eq(pthread_create(&call->thread, NULL, run_call, call), 0);
-	soon();
+	start(call);
 }
 
 /* Long before its patience is over. */
@@ -97,6 +107,13 @@ static void begin_to_receive(struct call *call, int fd)
 {
 	set_flags(fd, 0);
 	begin(call, fd, 0);
+}
+
+static void begin_to_send(struct call *call, int fd)
+{
+	set_flags(fd, 0);
+	*call = (struct call){ .fd = fd, .sends = true };
+	start(call);
 }
 
 static void end_received(struct call *call)
@@ -149,6 +166,30 @@ START_TEST(a_blocking_call_beside_rpoll_and_the_number_hides_nothing)
 	end_received(&call);
 	ck_assert_int_eq(rsend(pair.client, "y", 1, 0), 1);
 	ck_assert_int_eq(shown(pair.server, POLLIN, PATIENCE_MS), POLLIN);
+	rs_close(&pair);
+}
+END_TEST
+
+/* Either of the library's thread and the one that sends may be told of what came, each time. */
+START_TEST(what_comes_beside_a_blocking_call_to_send_is_shown)
+{
+	struct rs_pair pair = rs_connect();
+	struct call call;
+	char bytes[4096];
+	int i;
+
+	fill(pair.client);
+	begin_to_send(&call, pair.client);
+	set_flags(pair.client, O_NONBLOCK);
+	for (i = 0; i < MANY; i++) {
+		ck_assert_int_eq(rsend(pair.server, "y", 1, 0), 1);
+		ck_assert_int_eq(shown(pair.client, POLLIN, PATIENCE_MS), POLLIN);
+		ck_assert_int_eq(rrecv(pair.client, bytes, 1, 0), 1);
+	}
+	while (rrecv(pair.server, bytes, sizeof(bytes), 0) > 0)
+		;
+	end(&call);
+	ck_assert_int_eq(call.ret, 1);
 	rs_close(&pair);
 }
 END_TEST
@@ -346,6 +387,7 @@ int main(void)
 	const TTest *const tests[] = {
 		a_blocking_call_between_rpoll_and_the_number_hides_nothing,
 		a_blocking_call_beside_rpoll_and_the_number_hides_nothing,
+		what_comes_beside_a_blocking_call_to_send_is_shown,
 		what_comes_while_another_waits_for_room_in_rpoll_is_shown,
 		room_is_shown_while_another_waits_in_rpoll_for_what_comes,
 		a_member_of_an_instance_is_told_of_while_another_waits_for_room_in_rpoll,

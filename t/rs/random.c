@@ -1,0 +1,401 @@
+/* Runs one schedule: connects, starts its users, wakes them up, and ends it. */
+#include "rs/random.h"
+
+#include "unit/cm_unit.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <rdma/rsocket.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+	ACTIONS = 60, /* of one user, at most */
+	ALONE = 600,
+	LOOK_US = 500,
+	ASLEEP = 4, /* so many looks show that all of them sleep */
+	HANG_LOOKS = HANG_S * 1000000 / LOOK_US,
+	LONG_S = 4 * HANG_S,
+};
+
+/* --- making ---------------------------------------------------------------------------------- */
+
+static void add_user(struct random_schedule *s, struct random_end *end)
+{
+	struct random_user *user = &s->users[s->num_users++];
+
+	user->schedule = s;
+	user->end = end;
+	user->random.state = random_next(&s->random);
+	user->left = s->alone ? ALONE : 1 + random_below(&s->random, ACTIONS);
+	user->edges = -1;
+	user->call = "nothing";
+}
+
+static void make_ends(struct random_schedule *s)
+{
+	unsigned i;
+
+	s->num_ends = 2 * (1 + random_below(&s->random, RANDOM_PAIRS));
+	for (i = 0; i < s->num_ends; i++) {
+		s->ends[i].number = i;
+		s->ends[i].peer = &s->ends[i ^ 1];
+	}
+}
+
+static void make_users(struct random_schedule *s)
+{
+	unsigned i, n;
+
+	if (s->alone) {
+		add_user(s, &s->ends[0]);
+		return;
+	}
+	for (i = 0; i < s->num_ends; i++)
+		for (n = random_below(&s->random, RANDOM_CROWD) + 1; n; n--)
+			add_user(s, &s->ends[i]);
+}
+
+static struct random_schedule *make(uint64_t seed, bool alone)
+{
+	struct random_schedule *s = calloc(1, sizeof(*s));
+
+	ck_assert_ptr_nonnull(s);
+	s->seed = seed;
+	s->alone = alone;
+	s->random.state = seed;
+	s->traced = getenv("EVR_RS_TRACE");
+	if (s->traced)
+		printf("# seed %llu%s\n", (unsigned long long)seed, alone ? ", alone" : "");
+	pthread_mutex_init(&s->lock, NULL);
+	make_ends(s);
+	random_connect(s);
+	make_users(s);
+	return s;
+}
+
+/* --- looking --------------------------------------------------------------------------------- */
+
+/* Of a thread of this process. */
+static bool sleeps(pid_t tid)
+{
+	char path[64], state = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	file = fopen(path, "re");
+	if (!file)
+		return true;
+	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	fclose(file);
+	return state == 'S';
+}
+
+struct look {
+	uint64_t turns;
+	unsigned over;
+	bool all_sleep;
+};
+
+static struct look look(struct random_schedule *s)
+{
+	struct look look = { .all_sleep = true };
+	unsigned i;
+
+	pthread_mutex_lock(&s->lock);
+	for (i = 0; i < s->num_users; i++) {
+		look.turns += s->users[i].turns;
+		look.over += s->users[i].over;
+		if (!s->users[i].over && (!s->users[i].tid || !sleeps(s->users[i].tid)))
+			look.all_sleep = false;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return look;
+}
+
+/* --- bringing about what is waited for ------------------------------------------------------- */
+
+/* Calls of who watches, as an end's user who never waits. */
+static size_t push(struct random_schedule *s, struct random_end *end, size_t len)
+{
+	static struct random_user watcher;
+
+	watcher.schedule = s;
+	return random_push(&watcher, end, len);
+}
+
+static size_t drain(struct random_schedule *s, struct random_end *end)
+{
+	static struct random_user watcher;
+
+	watcher.schedule = s;
+	return random_drain(&watcher, end);
+}
+
+static bool give_bytes(struct random_schedule *s, const struct random_user *user)
+{
+	struct random_end *end = user->end;
+	uint64_t there = end->peer->out.sent - end->peer->out.taken;
+
+	return push(s, end->peer, user->want > there ? user->want - there : 1) > 0;
+}
+
+/* What was shut down in both directions takes nothing more: it is closed. */
+static bool give_room(struct random_schedule *s, struct random_user *user)
+{
+	struct random_end *peer = user->end->peer;
+	size_t drained;
+
+	if (peer->shut_all && !peer->closed && !peer->by_number && !peer->by_copy) {
+		random_close(s, peer, -1);
+		return true;
+	}
+	if (peer->receiving)
+		return false;
+	drained = drain(s, peer);
+	user->given_turn = user->turns;
+	user->given_sent = user->end->out.sent;
+	return drained > 0;
+}
+
+/* It sleeps, and what it waits for is there, unless another call at that end has it already. */
+static bool is_owed(const struct random_user *user)
+{
+	const struct random_end *end = user->end;
+	bool bytes = user->wants & FOR_BYTES, room = user->wants & FOR_ROOM;
+
+	if (user->over)
+		return false;
+	if ((bytes || room) && random_is_over(end))
+		return true;
+	if (bytes && random_has(end, user->want) && (user->in_call || !end->receiving))
+		return true;
+	if (room && end->out.shut)
+		return true;
+	return room && user->given_turn == user->turns && user->given_sent == end->out.sent &&
+	       (user->in_call || !end->sending);
+}
+
+/* Whether there was anything that could be done. */
+static bool help(struct random_schedule *s, struct random_user *user)
+{
+	int wants = user->wants;
+
+	if (user->over || !wants)
+		return false;
+	if (wants & FOR_BYTES && (!(wants & FOR_ROOM) || random_once_in(&s->random, 2)))
+		return give_bytes(s, user);
+	return give_room(s, user);
+}
+
+static bool help_one(struct random_schedule *s)
+{
+	unsigned at = random_below(&s->random, s->num_users), i;
+
+	for (i = 0; i < s->num_users; i++)
+		if (help(s, &s->users[(at + i) % s->num_users]))
+			return true;
+	return false;
+}
+
+static bool is_any_owed(const struct random_schedule *s)
+{
+	unsigned i;
+
+	for (i = 0; i < s->num_users; i++)
+		if (is_owed(&s->users[i]))
+			return true;
+	return false;
+}
+
+/* --- ending something ------------------------------------------------------------------------ */
+
+static unsigned users_in(struct random_schedule *s, const struct random_end *end)
+{
+	unsigned i, n = 0;
+
+	pthread_mutex_lock(&s->lock);
+	for (i = 0; i < s->num_users; i++)
+		n += s->users[i].end == end && !s->users[i].over;
+	pthread_mutex_unlock(&s->lock);
+	return n;
+}
+
+static void await_no_users(struct random_schedule *s, const struct random_end *end)
+{
+	unsigned looks = 0;
+
+	while (users_in(s, end)) {
+		if (looks++ == HANG_LOOKS)
+			random_wrong(s, end, "a close that lingers leaves somebody in a call");
+		usleep(LOOK_US);
+	}
+}
+
+/* What the copy of one that lingers shows is not the end yet. */
+static bool can_linger(struct random_schedule *s, const struct random_end *end)
+{
+	return end->nonblock && !end->by_copy && !end->sending && !end->out.shut &&
+	       !random_is_over(end) && users_in(s, end);
+}
+
+/* Nothing arrives until they have left. */
+static void close_under_way(struct random_schedule *s, struct random_end *end)
+{
+	fake_work_by_hand(true);
+	push(s, end, 1);
+	random_close(s, end, LONG_S);
+	await_no_users(s, end);
+	fake_work_by_hand(false);
+}
+
+static void shut_down(struct random_schedule *s, struct random_end *end)
+{
+	pthread_mutex_lock(&s->lock);
+	end->shut_all = end->out.shut = true;
+	pthread_mutex_unlock(&s->lock);
+	rshutdown(end->fd, SHUT_RDWR);
+}
+
+/* Who waits by its number would wait for another's, once it is closed. */
+static struct random_end *pick(struct random_schedule *s, bool lingers)
+{
+	unsigned at = random_below(&s->random, s->num_ends), i;
+
+	for (i = 0; i < s->num_ends; i++) {
+		struct random_end *end = &s->ends[(at + i) % s->num_ends];
+
+		if (!end->closed && !end->by_number && (!lingers || can_linger(s, end)))
+			return end;
+	}
+	return NULL;
+}
+
+static bool end_one(struct random_schedule *s)
+{
+	unsigned how = random_below(&s->random, 6);
+	struct random_end *end = pick(s, how == 2 || how == 3);
+
+	if (!end)
+		return false;
+	if (how == 0)
+		shut_down(s, end);
+	else if (how == 1)
+		random_close(s, end, -1);
+	else if (how < 4)
+		close_under_way(s, end);
+	else
+		random_close(s, end, 0);
+	return true;
+}
+
+/* --- watching -------------------------------------------------------------------------------- */
+
+/* Whether something was done: nothing while somebody is owed to wake up by what was done before. */
+static bool wake_somebody(struct random_schedule *s)
+{
+	if (is_any_owed(s))
+		return false;
+	if (random_once_in(&s->random, 8) && end_one(s))
+		return true;
+	return help_one(s);
+}
+
+static void find_who_hangs(struct random_schedule *s)
+{
+	unsigned i;
+
+	for (i = 0; i < s->num_users; i++)
+		if (is_owed(&s->users[i]))
+			random_wrong(s, s->users[i].end, "who waits for what is there sleeps on");
+	random_wrong(s, &s->ends[0], "all sleep, and nothing can be done about it");
+}
+
+static void watch(struct random_schedule *s)
+{
+	struct look seen = { 0 }, now;
+	unsigned still = 0;
+
+	while ((now = look(s)).over < s->num_users) {
+		still = now.all_sleep && now.turns == seen.turns ? still + 1 : 0;
+		seen = now;
+		if (still == HANG_LOOKS)
+			find_who_hangs(s);
+		if (still == ASLEEP && wake_somebody(s))
+			still = 0;
+		usleep(LOOK_US);
+	}
+}
+
+/* --- the end --------------------------------------------------------------------------------- */
+
+/* All that was sent is there, and then the end, which a user may have seen already. */
+static void take_the_rest(struct random_schedule *s, struct random_end *end)
+{
+	const struct random_flow *in = &end->peer->out;
+	struct pollfd pfd = { .fd = end->fd, .events = POLLIN };
+
+	while (!end->shut_all && !end->ended) {
+		if (rpoll(&pfd, 1, HANG_S * 1000) != 1)
+			random_wrong(s, end, "what was sent, or the end of it, is not there");
+		drain(s, end);
+	}
+	if (!end->shut_all && !end->told && in->taken < in->sent)
+		random_wrong(s, end, "not all that was sent has come");
+}
+
+static void end_pair(struct random_schedule *s, struct random_end *first)
+{
+	struct random_end *second = first->peer;
+
+	if (!first->closed)
+		random_close(s, first, random_once_in(&s->random, 3) ? 0 : -1);
+	if (!second->closed) {
+		take_the_rest(s, second);
+		random_close(s, second, -1);
+	}
+	close(first->copy);
+	close(second->copy);
+}
+
+static void end_all(struct random_schedule *s)
+{
+	unsigned i, first;
+
+	for (i = 0; i < s->num_ends; i += 2) {
+		first = random_below(&s->random, 2);
+		if (s->ends[i + !first].closed)
+			first = !first;
+		end_pair(s, &s->ends[i + first]);
+	}
+}
+
+static void start_users(struct random_schedule *s)
+{
+	unsigned i;
+
+	for (i = 0; i < s->num_users; i++)
+		ck_assert_int_eq(
+			pthread_create(&s->users[i].thread, NULL, random_user_run, &s->users[i]),
+			0);
+}
+
+uint64_t random_run(uint64_t seed, bool alone)
+{
+	struct random_schedule *s = make(seed, alone);
+	uint64_t digest;
+	unsigned i;
+
+	start_users(s);
+	if (!alone)
+		watch(s);
+	for (i = 0; i < s->num_users; i++)
+		pthread_join(s->users[i].thread, NULL);
+	digest = s->digest;
+	end_all(s);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+	return digest;
+}

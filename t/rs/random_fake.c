@@ -1,0 +1,130 @@
+/*
+ * Random schedules of rsockets, on the fake. EVR_RS_SCHEDULES in the environment says how many,
+ * EVR_RS_SEED from which seed on, and EVR_RS_TRACE prints what each call gave.
+ */
+#include "rs/random.h"
+
+#include "unit/cm_unit.h"
+
+#include <dirent.h>
+#include <rdma/rsocket.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { PATIENCE_TURNS = 60000, TURN_US = 1000, TIMEOUT_S = 3600 };
+
+/* --- what is left ---------------------------------------------------------------------------- */
+
+static unsigned entries(const char *path)
+{
+	DIR *dir = opendir(path);
+	unsigned n = 0;
+
+	ck_assert_ptr_nonnull(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* The library's thread closes what lingers, and ends. */
+static void await_the_end(void)
+{
+	unsigned turns = 0;
+
+	while (fake_expect_clean() || entries("/proc/self/task") > 3) {
+		if (turns++ == PATIENCE_TURNS)
+			ck_abort_msg("%s is left, or a thread", fake_expect_clean());
+		usleep(TURN_US);
+	}
+}
+
+/* This thread gets its own one, by which others wake it, when it first sleeps. */
+static void sleep_once(void)
+{
+	struct pollfd pfd = { .events = POLLIN };
+
+	fake_install();
+	pfd.fd = rsocket(AF_INET, SOCK_STREAM, 0);
+	ck_assert_ok(rbind(pfd.fd, cm_addr(FAKE_ROCE_IP, CM_PORT), sizeof(struct sockaddr_in)));
+	ck_assert_ok(rlisten(pfd.fd, 0));
+	ck_assert_int_eq(rpoll(&pfd, 1, 1), 0);
+	ck_assert_ok(rclose(pfd.fd));
+	cm_tear_down();
+}
+
+static void check_descriptors(uint64_t seed)
+{
+	static unsigned before;
+	unsigned now = entries("/proc/self/fd");
+
+	if (before && now > before)
+		ck_abort_msg(
+			"seed %llu leaves %u descriptors", (unsigned long long)seed, now - before);
+	before = now;
+}
+
+static uint64_t run(uint64_t seed, bool alone)
+{
+	uint64_t digest;
+
+	fake_install();
+	digest = random_run(seed, alone);
+	await_the_end();
+	cm_tear_down();
+	check_descriptors(seed);
+	return digest;
+}
+
+/* --- the tests ------------------------------------------------------------------------------- */
+
+static uint64_t from_environment(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static uint64_t first, count;
+
+START_TEST(who_waits_is_woken_and_each_byte_comes_once)
+{
+	uint64_t i;
+
+	sleep_once();
+	for (i = 0; i < count; i++)
+		run(first + i, false);
+}
+END_TEST
+
+START_TEST(one_thread_does_the_same_again)
+{
+	uint64_t i;
+
+	sleep_once();
+	for (i = 0; i < count; i++)
+		if (run(first + i, true) != run(first + i, true))
+			ck_abort_msg(
+				"seed %llu is not the same again", (unsigned long long)(first + i));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("random");
+	TCase *cases = tcase_create("random");
+	SRunner *runner;
+	int failed;
+
+	first = from_environment("EVR_RS_SEED", 1);
+	count = from_environment("EVR_RS_SCHEDULES", EVR_RS_SCHEDULE_COUNT);
+	tcase_set_timeout(cases, TIMEOUT_S);
+	tcase_add_test(cases, who_waits_is_woken_and_each_byte_comes_once);
+	tcase_add_test(cases, one_thread_does_the_same_again);
+	suite_add_tcase(suite, cases);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}
