@@ -233,7 +233,7 @@ static int sleep_for(struct evr_rs *rs, int timeout_ms)
 		return sleeper.fd;
 	evr_rs_sleep_on(rs, &sleeper);
 	/* What this one took, and does not wait for, another may wait for by the number. */
-	if (rs->nonblock)
+	if (evr_rs_is_shown(rs))
 		evr_rs_settle(rs);
 	num = evr_rs_sleep_fds(rs, fds);
 	fds[num] = (struct pollfd){ .fd = sleeper.fd, .events = POLLIN };

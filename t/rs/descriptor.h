@@ -4,6 +4,7 @@
 
 #include "rs/pair.h"
 
-TCase *descriptor_case(const char *name);
+/* With the calls of rsockets besides the kernel's, where it is for them. */
+TCase *descriptor_case(const char *name, bool is_rs);
 
 #endif

@@ -21,7 +21,7 @@ int main(int argc, char **argv)
 	pair_place.calls = strcmp(name, "rs") ? &rs_calls_tcp : &rs_calls_rs;
 	pair_place.ip = argv[2];
 	pair_place.many = argc > 3 ? atoi(argv[3]) : MANY;
-	suite_add_tcase(suite, descriptor_case(name));
+	suite_add_tcase(suite, descriptor_case(name, call()->is_rs));
 	suite_add_tcase(suite, bytes_case(name));
 	suite_add_tcase(suite, states_case(name));
 	if (family() == AF_INET)

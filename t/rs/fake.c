@@ -54,9 +54,9 @@ static void leave(void)
 		fake_reset();
 }
 
-static void add(Suite *suite, const char *name, void (*use_it)(void))
+static void add(Suite *suite, const char *name, bool is_rs, void (*use_it)(void))
 {
-	TCase *cases[] = { descriptor_case(name), bytes_case(name), states_case(name) };
+	TCase *cases[] = { descriptor_case(name, is_rs), bytes_case(name), states_case(name) };
 	size_t i;
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -91,14 +91,14 @@ int main(void)
 	SRunner *runner;
 	int failed;
 
-	add(suite, "tcp", use_tcp);
+	add(suite, "tcp", false, use_tcp);
 	if (has_ipv6())
-		add(suite, "tcp6", use_tcp6);
+		add(suite, "tcp6", false, use_tcp6);
 	else
 		printf("# skipped: TCP on IPv6, for there is no ::1\n");
-	add(suite, "rs", use_rs);
-	add(suite, "rs6", use_rs6);
-	add(suite, "iwarp", use_iwarp);
+	add(suite, "rs", true, use_rs);
+	add(suite, "rs6", true, use_rs6);
+	add(suite, "iwarp", true, use_iwarp);
 	add_options(suite);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

@@ -102,17 +102,19 @@ static void check_bytes(const struct random_schedule *s, struct random_end *end,
 		random_wrong(s, end, "MSG_WAITALL gives less, before the end");
 }
 
+/* Who sends is told of a reset, too, and the lock is not held between that and random_sent(). */
 static void check_end(const struct random_schedule *s, struct random_end *end)
 {
 	const struct random_flow *in = &end->peer->out;
+	bool told = end->told || (in->reset && end->sending);
 
 	if (end->shut_all || end->closed)
 		return;
-	if (in->reset && !end->told)
+	if (in->reset && !told)
 		random_wrong(s, end, "an end, and nobody was told of the reset");
-	if (!in->shut && !end->told)
+	if (!in->shut && !told)
 		random_wrong(s, end, "an end that nobody made");
-	if (!end->told && in->taken < in->sent)
+	if (!told && in->taken < in->sent)
 		random_wrong(s, end, "an end before the last byte");
 	end->ended = true;
 }
@@ -162,7 +164,7 @@ void random_received(const struct random_schedule *s, struct random_end *end, co
 /* --- sending --------------------------------------------------------------------------------- */
 
 static void check_not_sent(
-	const struct random_schedule *s, const struct random_end *end, bool may_wait, int error)
+	const struct random_schedule *s, struct random_end *end, bool may_wait, int error)
 {
 	bool over = end->out.shut || random_is_over(end);
 	/* Who shuts down last disconnects. */
@@ -171,6 +173,11 @@ static void check_not_sent(
 
 	if (error == EAGAIN && may_wait)
 		random_wrong(s, end, "EAGAIN from a blocking rsend()");
+	if (error == ECONNRESET && end->peer->out.reset) {
+		if (end->told)
+			random_wrong(s, end, "a reset that was told before");
+		end->told = true;
+	}
 	if (error == EAGAIN || (error == EBADF && end->closed) || (error == EPIPE && over) ||
 		(error == ECONNRESET && reset))
 		return;
