@@ -15,7 +15,6 @@
 enum {
 	FIRST_TIMEOUT_MS = 1000, /* to resolve; doubled with each attempt */
 	ATTEMPTS = 6,
-	PORTS = 10, /* that it tries */
 	RETRIES = 6, /* 7 is for ever on rxe */
 	FOR_EVER = 7,
 };
@@ -175,14 +174,7 @@ void evr_rs_connect_fail(struct evr_rs *rs, int error)
 static bool is_taken(const struct evr_rs *rs, int error)
 {
 	return (error == -EADDRINUSE || error == -EADDRNOTAVAIL) &&
-	       rs->state == EVR_RS_CONNECTING && !evr_rs_has_port(rs) && rs->ports < PORTS;
-}
-
-static int reopen(struct evr_rs *rs)
-{
-	evr_rs_end(rs);
-	evr_rs_transport_fini(&rs->transport);
-	return evr_rs_open_id(rs);
+	       rs->state == EVR_RS_CONNECTING && !evr_rs_has_port(rs) && rs->ports < EVR_RS_PORTS;
 }
 
 static int try_another_port(struct evr_rs *rs)
@@ -191,7 +183,7 @@ static int try_another_port(struct evr_rs *rs)
 
 	rs->ports++;
 	rs->unanswered = false;
-	ret = reopen(rs);
+	ret = evr_rs_reopen(rs);
 	rs->attempts = 0;
 	if (!ret)
 		ret = ask_for_addr(rs);
@@ -258,7 +250,7 @@ static int state_before(struct evr_rs *rs)
 	case EVR_RS_CONNECTED:
 		return -EISCONN;
 	case EVR_RS_FAILED:
-		return rs->told ? reopen(rs) : 0;
+		return rs->told ? evr_rs_reopen(rs) : 0;
 	default:
 		return -EALREADY;
 	}

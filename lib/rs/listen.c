@@ -205,16 +205,41 @@ void evr_rs_listener_end(struct evr_rs *listener)
 
 /* --- the calls ------------------------------------------------------------------------------- */
 
+/*
+ * On iWARP a port that the CM has chosen may be one that TCP has, and the device finds that out when
+ * it is to listen there. Nobody was told of that port, so that another is as good.
+ */
+static int listen_on_port(struct evr_rs *rs, int backlog)
+{
+	int ret = 0;
+
+	for (rs->ports = 1; !ret; rs->ports++) {
+		if (!rdma_listen(rs->id, backlog))
+			return 0;
+		if (errno != EADDRINUSE || rs->named || evr_rs_has_port(rs) ||
+			rs->ports == EVR_RS_PORTS)
+			return -errno;
+		ret = evr_rs_reopen(rs);
+	}
+	rs->told = true;
+	evr_rs_connect_fail(rs, ret);
+	return ret;
+}
+
 static int begin(struct evr_rs *rs, int backlog)
 {
+	int ret;
+
 	if (rs->dgram)
 		return -EOPNOTSUPP;
 	if (rs->state != EVR_RS_NEW && rs->state != EVR_RS_LISTENING)
 		return -EINVAL;
 	backlog = backlog < 0 ? 0 : backlog > SOMAXCONN ? SOMAXCONN : backlog;
-	if (rs->state == EVR_RS_NEW &&
-		rdma_listen(rs->id, backlog < KERNEL_BACKLOG ? KERNEL_BACKLOG : backlog))
-		return -errno;
+	if (rs->state == EVR_RS_NEW) {
+		ret = listen_on_port(rs, backlog < KERNEL_BACKLOG ? KERNEL_BACKLOG : backlog);
+		if (ret)
+			return ret;
+	}
 	rs->state = EVR_RS_LISTENING;
 	rs->listener.backlog = (unsigned int)backlog + 1;
 	accept_more(rs);

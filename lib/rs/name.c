@@ -32,6 +32,7 @@ static int get_own(struct evr_rs *rs, struct sockaddr *addr, socklen_t *addrlen)
 		return evr_rs_dgram_name(rs, addr, addrlen, false);
 	if (!name || !name->sa_family)
 		name = (struct sockaddr *)&none;
+	rs->named = true;
 	return evr_rs_copy_name(name, addr, addrlen);
 }
 

@@ -18,11 +18,15 @@ static void fail(struct evr_rs *rs, int error)
 	evr_stream_fail(&rs->stream, rs->why ? rs->why : error);
 }
 
-/* Some devices refuse what is posted when the peer is gone: what comes back then says so. */
+/*
+ * Some devices refuse what is posted when the peer is gone. What comes back then says so; if it is
+ * that the peer has ended, nothing failed.
+ */
 static void fail_to_post(struct evr_rs *rs, int error)
 {
 	evr_rs_poll_cq(rs);
-	fail(rs, error);
+	if (!evr_stream_status(&rs->stream).finished)
+		fail(rs, error);
 }
 
 void evr_rs_post(

@@ -93,6 +93,7 @@ struct evr_rs {
 	struct rdma_event_channel *channel; /* NULL while it is a listener's */
 	struct rdma_cm_id *id;
 	struct sockaddr_storage bound; /* to what the user bound it */
+	bool named;		       /* and was told the port that it got */
 	struct sockaddr_storage peer;  /* to connect to, or who asked to be accepted */
 	unsigned int attempts;	       /* to resolve it */
 	unsigned int ports;	       /* that it was tried from */
@@ -130,6 +131,9 @@ int evr_rs_new(const struct evr_rs_options *options, int domain, struct evr_rs *
 int evr_rs_open_pair(struct evr_rs *rs, int flags);
 int evr_rs_open_channel(struct rdma_event_channel **channel);
 int evr_rs_open_id(struct evr_rs *rs);
+/* Begins again, after one whose port was taken: so many are tried. */
+enum { EVR_RS_PORTS = 10 };
+int evr_rs_reopen(struct evr_rs *rs);
 /*
  * name: 0 for an address that one of its domain can have, or -EINVAL, -EAFNOSUPPORT. The user has
  * given it a port.

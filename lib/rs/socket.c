@@ -133,6 +133,13 @@ void evr_rs_end(struct evr_rs *rs)
 	rs->channel = NULL;
 }
 
+int evr_rs_reopen(struct evr_rs *rs)
+{
+	evr_rs_end(rs);
+	evr_rs_transport_fini(&rs->transport);
+	return evr_rs_open_id(rs);
+}
+
 void evr_rs_put(struct evr_rs *rs)
 {
 	if (atomic_fetch_sub(&rs->refs, 1) != 1)

@@ -124,8 +124,9 @@ t_conform_sweep_t_LDFLAGS = $(AM_LDFLAGS) $(EVR_FAKE_HEAP_WRAP)
 t_conform_sweep_t_LDADD = $(EVR_CONFORM_FAKE_LIBS)
 endif
 
-# libevent's own tests of bufferevents, from its source.
-EVR_LONG_TESTS += t/conform/libevent_tests.sh
+# libevent's own tests of bufferevents, from its source, which is fetched first.
+check-libevent: all
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS=t/conform/libevent_tests.sh
 EXTRA_DIST += t/conform/libevent_rest.c t/conform/libevent_shim.c t/conform/libevent_shim.h \
 	t/conform/libevent_source.sh t/conform/libevent_tests.not t/conform/libevent_tests.sh
 

@@ -4,6 +4,7 @@
  */
 #include "rs/hostile_dgrams.h"
 
+#include <arpa/inet.h>
 #include <malloc.h>
 #include <rdma/rsocket.h>
 #include <stdio.h>
@@ -38,7 +39,12 @@ static const struct flood floods[] = {
 
 static void name_of(int stranger, char ip[INET_ADDRSTRLEN])
 {
-	snprintf(ip, INET_ADDRSTRLEN, "127.0.%d.%d", 1 + stranger / 200, 1 + stranger % 200);
+	const struct in_addr addr = {
+		.s_addr = htonl(INADDR_LOOPBACK + 256u + (uint32_t)(stranger / 200) * 256u +
+				(uint32_t)(stranger % 200)),
+	};
+
+	inet_ntop(AF_INET, &addr, ip, INET_ADDRSTRLEN);
 }
 
 static void say_by_udp(const struct flood *flood, int stranger)

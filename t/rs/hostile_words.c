@@ -242,8 +242,8 @@ static void expect_nothing(struct hostile_victim *victim)
 }
 
 /*
- * The error that it ends with, which is told once: to who sends, or asks. On some devices a queue pair
- * that has failed tells nobody who posts nothing.
+ * The error that it ends with, which is told once: to who sends, or asks. On some devices a queue
+ * pair that has failed tells nobody who posts nothing.
  */
 static int error_of(struct hostile_victim *victim, int expected)
 {

@@ -146,7 +146,6 @@ static bool give_bytes(struct random_schedule *s, const struct random_user *user
 static bool give_room(struct random_schedule *s, struct random_user *user)
 {
 	struct random_end *peer = user->end->peer;
-	size_t drained;
 
 	if (peer->shut_all && !peer->closed && !peer->by_number && !peer->by_copy) {
 		random_close(s, peer, -1);
@@ -154,10 +153,10 @@ static bool give_room(struct random_schedule *s, struct random_user *user)
 	}
 	if (peer->receiving)
 		return false;
-	drained = drain(s, peer);
+	/* Who wakes up meanwhile has had its room, and may have used it up. */
 	user->given_turn = user->turns;
 	user->given_sent = user->end->out.sent;
-	return drained > 0;
+	return drain(s, peer) > 0;
 }
 
 /* It sleeps, and what it waits for is there, unless another call at that end has it already. */

@@ -274,6 +274,42 @@ START_TEST(an_address_without_a_port_is_kept_with_each_of_them)
 }
 END_TEST
 
+static int listen_without_a_port(int fd, bool named)
+{
+	struct sockaddr_in own;
+	socklen_t len = sizeof(own);
+
+	bind_to_port(fd, 0);
+	if (named)
+		ck_assert_ok(rgetsockname(fd, (struct sockaddr *)&own, &len));
+	fake_fail_next("LISTEN", EADDRINUSE);
+	return rlisten(fd, 1);
+}
+
+START_TEST(a_port_to_listen_on_that_is_taken_is_followed_by_another)
+{
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in own;
+	socklen_t len = sizeof(own);
+
+	ck_assert_ok(listen_without_a_port(fd, false));
+	ck_assert_uint_eq(fake_calls("LISTEN"), 2);
+	ck_assert_ok(rgetsockname(fd, (struct sockaddr *)&own, &len));
+	ck_assert_int_ne(own.sin_port, 0);
+	ck_assert_ok(rclose(fd));
+}
+END_TEST
+
+START_TEST(a_port_that_its_user_knows_is_the_only_one)
+{
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+
+	ck_assert_fails(listen_without_a_port(fd, true), EADDRINUSE);
+	ck_assert_uint_eq(fake_calls("LISTEN"), 1);
+	ck_assert_ok(rclose(fd));
+}
+END_TEST
+
 START_TEST(a_port_that_was_given_is_the_only_one)
 {
 	int listener = rs_listener(), fd = rsocket(AF_INET, SOCK_STREAM, 0);
@@ -705,6 +741,8 @@ int main(void)
 		a_queue_pair_that_was_taken_is_a_connection_that_was_reset,
 		a_port_that_is_taken_is_followed_by_another,
 		an_address_without_a_port_is_kept_with_each_of_them,
+		a_port_to_listen_on_that_is_taken_is_followed_by_another,
+		a_port_that_its_user_knows_is_the_only_one,
 		a_port_that_was_given_is_the_only_one,
 		the_end_of_ports_ends_the_attempt,
 		one_that_was_refused_tries_again_from_where_it_is_bound,
