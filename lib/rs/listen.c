@@ -206,8 +206,8 @@ void evr_rs_listener_end(struct evr_rs *listener)
 /* --- the calls ------------------------------------------------------------------------------- */
 
 /*
- * On iWARP a port that the CM has chosen may be one that TCP has, and the device finds that out when
- * it is to listen there. Nobody was told of that port, so that another is as good.
+ * On iWARP a port that the CM has chosen may be one that TCP has, and the device finds that out
+ * when it is to listen there. Nobody was told of the port, so that another is as good.
  */
 static int listen_on_port(struct evr_rs *rs, int backlog)
 {
