@@ -1,5 +1,6 @@
 #!/bin/sh
 # descriptor.sh rxe|siw: what the number of an rsocket shows, beside what one of TCP does.
+# time: virtual
 . "$top_srcdir/t/guest/lib.sh"
 
 case $1 in rxe) many=250 ;; *) many=12 ;; esac

@@ -28,8 +28,6 @@ struct hostile {
 /* Where all of it happens; chosen before the suite runs. */
 struct hostile_place {
 	const char *ip;
-	/* Of whatever the device can hold. */
-	unsigned int (*count_objects)(void);
 	/* What waits for a peer is given up, where that takes no time of its own; or NULL. */
 	unsigned int (*give_up)(void);
 	/* A turn of the loop that the victim is on; NULL where there is none. */

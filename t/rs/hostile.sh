@@ -1,5 +1,6 @@
 #!/bin/sh
-# hostile.sh rxe|siw [hostile_bev]: what a peer can say wrongly to rsockets, or to bufferevents, each by name.
+# hostile.sh rxe|siw [hostile_bev|hostile_dgrams]: what a peer can say wrongly to rsockets, to bufferevents, and
+# what strangers can to datagram rsockets, each by name.
 # time: virtual
 . "$top_srcdir/t/guest/lib.sh"
 

@@ -11,7 +11,7 @@
 
 enum { TIMEOUT_MS = 2000, PATIENCE_MS = 60000, LEAST_MTU = 128 };
 
-struct hostile_dgram_place hostile_dgram_place;
+const char *hostile_dgram_ip;
 
 struct sockaddr_in hostile_dgram_addr(const char *ip, uint16_t port)
 {
@@ -115,7 +115,7 @@ static struct ibv_ah *make_ah(
 void hostile_dgram_open(struct hostile_dgram *hostile, const struct sockaddr_in *victim)
 {
 	*hostile = (struct hostile_dgram){ .victim = *victim };
-	hostile->own = hostile_dgram_addr(hostile_dgram_place.ip, 0);
+	hostile->own = hostile_dgram_addr(hostile_dgram_ip, 0);
 	hostile->udp = bound_socket(&hostile->own);
 	ck_assert_int_eq(
 		posix_memalign((void **)&hostile->memory, 4096, HOSTILE_DGRAM_MOST), 0);

@@ -1,4 +1,5 @@
 #include "rs/hostile_dgrams.h"
+#include "rs/hostile_objects.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -23,7 +24,7 @@ static int open_one(struct sockaddr_in *addr)
 	int half = HOSTILE_DGRAMS_ROOM * EVR_DGRAM_MAX / 2;
 	socklen_t len = sizeof(*addr);
 
-	*addr = hostile_dgram_addr(hostile_dgram_place.ip, 0);
+	*addr = hostile_dgram_addr(hostile_dgram_ip, 0);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(rsetsockopt(fd, SOL_SOCKET, SO_RCVBUF, &half, sizeof(half)), 0);
 	ck_assert_int_eq(rbind(fd, (struct sockaddr *)addr, sizeof(*addr)), 0);
@@ -131,7 +132,7 @@ void hostile_dgrams_begin(void)
 	struct sockaddr_in from;
 	char byte;
 
-	objects = hostile_dgram_place.count_objects();
+	objects = hostile_objects();
 	all->victim = open_one(&all->victim_addr);
 	all->honest = open_one(&all->honest_addr);
 	hostile_dgrams_honest_pass();
@@ -148,7 +149,7 @@ void hostile_dgrams_end(void)
 	ck_assert_int_eq(rclose(hostile_dgrams.honest), 0);
 	ck_assert_int_eq(rclose(hostile_dgrams.victim), 0);
 	hostile_dgram_close(&hostile_dgrams.hostile);
-	ck_assert_uint_eq(hostile_dgram_place.count_objects(), objects);
+	ck_assert_uint_eq(hostile_objects(), objects);
 }
 
 static void add(Suite *suite, TCase *tcase, void (*set_up)(void), void (*tear_down)(void))

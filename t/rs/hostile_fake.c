@@ -5,11 +5,6 @@
 
 #include "unit/cm_unit.h"
 
-static unsigned int count_objects(void)
-{
-	return fake_live(FAKE_QP) + fake_live(FAKE_CQ) + fake_live(FAKE_MR) + fake_live(FAKE_ID);
-}
-
 static void set_up(void)
 {
 	cm_set_up();
@@ -22,7 +17,6 @@ int main(void)
 	static const char *const ips[FAKE_KINDS] = { FAKE_ROCE_IP, FAKE_IWARP_IP, FAKE_IB_IP };
 
 	hostile_place.ip = ips[fake_kind_to_test(FAKE_ROCE)];
-	hostile_place.count_objects = count_objects;
 	hostile_place.give_up = fake_time_out_work;
 	return hostile_run(set_up, cm_tear_down);
 }

@@ -1,4 +1,5 @@
 #include "rs/hostile_suite.h"
+#include "rs/hostile_objects.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -19,7 +20,7 @@ void hostile_begin(void)
 {
 	uint16_t port;
 
-	beside.objects = hostile_place.count_objects();
+	beside.objects = hostile_objects();
 	hostile_kind.begin();
 	beside.listener = hostile_rlisten(&port);
 	beside.one = hostile_rconnect(port);
@@ -66,9 +67,9 @@ void hostile_end(void)
 	ck_assert_int_eq(hostile_rclose(beside.other), 0);
 	ck_assert_int_eq(hostile_rclose(beside.listener), 0);
 	hostile_kind.end();
-	for (waited = 0; hostile_place.count_objects() > beside.objects; waited++) {
+	for (waited = 0; hostile_objects() > beside.objects; waited++) {
 		ck_assert_msg(waited < PATIENCE_MS, "%u objects are left, of %u",
-			hostile_place.count_objects(), beside.objects);
+			hostile_objects(), beside.objects);
 		usleep(1000);
 	}
 }

@@ -25,6 +25,11 @@ t_rs_dgrams_device_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_rs_dgrams_device_LDADD = librdmacm.la $(VERBS_LIBS) $(CHECK_LIBS)
 GUEST_TESTS += t/rs/descriptor.sh:rxe t/rs/descriptor.sh:siw
 
+# What a hostile peer may leave behind is counted.
+EVR_RS_OBJECTS_DEVICE = t/rs/hostile_objects_device.c t/rs/hostile_objects.h \
+	t/schedule/resources.c t/schedule/resources.h
+EVR_RS_OBJECTS_FAKE = t/rs/hostile_objects_fake.c t/rs/hostile_objects.h
+
 # A peer that breaks the protocol, to rsockets and to bufferevents.
 EVR_RS_HOSTILE = \
 	t/rs/hostile.c t/rs/hostile.h \
@@ -32,8 +37,8 @@ EVR_RS_HOSTILE = \
 	t/rs/hostile_silence.c \
 	t/rs/hostile_suite.c t/rs/hostile_suite.h \
 	t/rs/hostile_words.c
-EVR_RS_HOSTILE_DEVICE = t/rs/hostile_device.c $(EVR_RS_HOSTILE) \
-	t/schedule/resources.c t/schedule/resources.h
+EVR_RS_HOSTILE_DEVICE = t/rs/hostile_device.c $(EVR_RS_HOSTILE) $(EVR_RS_OBJECTS_DEVICE)
+EVR_RS_HOSTILE_FAKE = t/rs/hostile_fake.c $(EVR_RS_HOSTILE) $(EVR_RS_OBJECTS_FAKE)
 check_PROGRAMS += t/rs/hostile t/rs/hostile_bev t/rs/hostile_fake.t t/rs/hostile_bev_fake.t
 TESTS += t/rs/hostile_fake.t t/rs/hostile_bev_fake.t
 t_rs_hostile_SOURCES = $(EVR_RS_HOSTILE_DEVICE) t/rs/hostile_rsockets.c
@@ -44,10 +49,10 @@ t_rs_hostile_bev_SOURCES = $(EVR_RS_HOSTILE_DEVICE) t/rs/hostile_bufferevents.c
 t_rs_hostile_bev_CPPFLAGS = $(t_rs_hostile_CPPFLAGS)
 t_rs_hostile_bev_CFLAGS = $(t_rs_hostile_CFLAGS)
 t_rs_hostile_bev_LDADD = libevrdma.la $(t_rs_hostile_LDADD) $(LIBEVENT_LIBS)
-t_rs_hostile_fake_t_SOURCES = t/rs/hostile_fake.c $(EVR_RS_HOSTILE) t/rs/hostile_rsockets.c
+t_rs_hostile_fake_t_SOURCES = $(EVR_RS_HOSTILE_FAKE) t/rs/hostile_rsockets.c
 t_rs_hostile_fake_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_rs_hostile_fake_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS)
-t_rs_hostile_bev_fake_t_SOURCES = t/rs/hostile_fake.c $(EVR_RS_HOSTILE) t/rs/hostile_bufferevents.c
+t_rs_hostile_bev_fake_t_SOURCES = $(EVR_RS_HOSTILE_FAKE) t/rs/hostile_bufferevents.c
 t_rs_hostile_bev_fake_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_rs_hostile_bev_fake_t_LDADD = libevr_ev.la $(EVR_UNIT_CM_LIBS) $(LIBEVENT_LIBS)
 GUEST_TESTS += t/rs/hostile.sh:rxe:hostile_bev t/rs/hostile.sh:siw:hostile_bev
@@ -63,14 +68,15 @@ EVR_RS_HOSTILE_DGRAMS = \
 check_PROGRAMS += t/rs/hostile_dgrams t/rs/hostile_dgrams_fake.t
 TESTS += t/rs/hostile_dgrams_fake.t
 t_rs_hostile_dgrams_SOURCES = t/rs/hostile_dgrams_device.c $(EVR_RS_HOSTILE_DGRAMS) \
-	t/schedule/resources.c t/schedule/resources.h
+	$(EVR_RS_OBJECTS_DEVICE)
 t_rs_hostile_dgrams_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(NL_CFLAGS)
 t_rs_hostile_dgrams_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_rs_hostile_dgrams_LDADD = librdmacm.la libevr_proto.la $(VERBS_LIBS) $(CHECK_LIBS) $(NL_LIBS)
-t_rs_hostile_dgrams_fake_t_SOURCES = t/rs/hostile_dgrams_fake.c $(EVR_RS_HOSTILE_DGRAMS)
+t_rs_hostile_dgrams_fake_t_SOURCES = t/rs/hostile_dgrams_fake.c $(EVR_RS_HOSTILE_DGRAMS) \
+	$(EVR_RS_OBJECTS_FAKE)
 t_rs_hostile_dgrams_fake_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_rs_hostile_dgrams_fake_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS)
-GUEST_TESTS += t/rs/hostile_dgrams.sh:rxe
+GUEST_TESTS += t/rs/hostile.sh:rxe:hostile_dgrams
 
 # Random schedules of several threads on several streams. EVR_RS_SCHEDULES in the environment says how
 # many, and EVR_RS_SEED from which on.
@@ -96,5 +102,4 @@ t_rs_breaks_LDADD = libevr_clock.la librdmacm.la $(VERBS_LIBS) $(LIBEVENT_LIBS) 
 	$(NL_LIBS)
 GUEST_TESTS += t/rs/breaks.sh:rxe t/rs/breaks.sh:siw
 endif
-EXTRA_DIST += t/rs/breaks.sh t/rs/descriptor.sh t/rs/dgrams.sh t/rs/hostile.sh \
-	t/rs/hostile_dgrams.sh
+EXTRA_DIST += t/rs/breaks.sh t/rs/descriptor.sh t/rs/dgrams.sh t/rs/hostile.sh
