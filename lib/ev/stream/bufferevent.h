@@ -41,6 +41,7 @@
 
 #include <event2/bufferevent.h>
 #include <event2/event_struct.h>
+#include <limits.h>
 #include <stdbool.h>
 
 #include "ev/core/obj.h"
@@ -57,6 +58,9 @@ struct evr_bev_options {
 };
 
 enum { EVR_BEV_TAKEN_BYTES = 512 };
+
+/* Of the pair; what goes past it has no limit but what the user sets. */
+enum { EVR_BEV_MAX_SINGLE_READ = INT_MAX, EVR_BEV_MAX_SINGLE_WRITE = 1 };
 
 enum evr_bev_state { EVR_BEV_CONNECTING, EVR_BEV_UP, EVR_BEV_OVER };
 

@@ -160,6 +160,20 @@ static void note_output(struct evr_bev *behind, const struct evbuffer *output)
 		evr_obj_work(&behind->obj);
 }
 
+/* It has another descriptor, and is as libevent makes one; but for what the user has set. */
+static void restore_output(struct bufferevent *bev, struct evbuffer *output)
+{
+	evbuffer_set_flags(output, EVBUFFER_FLAG_DRAINS_TO_FD);
+	if (bufferevent_get_max_single_write(bev) == EVR_BEV_MAX_SINGLE_WRITE)
+		bufferevent_set_max_single_write(bev, 0);
+}
+
+static void restore_input(struct bufferevent *bev)
+{
+	if (bufferevent_get_max_single_read(bev) == EVR_BEV_MAX_SINGLE_READ)
+		bufferevent_set_max_single_read(bev, 0);
+}
+
 static void on_output(
 	struct evbuffer *output, const struct evbuffer_cb_info *info, void *arg)
 {
@@ -168,6 +182,7 @@ static void on_output(
 
 	if (!behind) {
 		evbuffer_remove_cb(output, on_output, bev);
+		restore_output(bev, output);
 		return;
 	}
 	if (behind->busy)
@@ -190,6 +205,7 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
 
 	if (!behind) {
 		evbuffer_remove_cb(input, on_input, bev);
+		restore_input(bev);
 		return;
 	}
 	if (behind->busy || !info->n_added || !behind->rung)
