@@ -1,0 +1,13 @@
+/* libevent's TLS on bufferevents over RDMA, for its own tests. */
+#define SHIM_ITSELF
+#include "conform/libevent_ssl.h"
+
+/* A socket is closed with it, whatever was said: the tests close their own. */
+struct bufferevent *shim_ssl_new(struct event_base *loop, struct bufferevent *below,
+	struct ssl_st *ssl, enum bufferevent_ssl_state state, int options)
+{
+	if (!below)
+		return bufferevent_openssl_socket_new(loop, -1, ssl, state, options);
+	return bufferevent_openssl_filter_new(
+		loop, below, ssl, state, options | BEV_OPT_CLOSE_ON_FREE);
+}
