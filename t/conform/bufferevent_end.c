@@ -260,6 +260,27 @@ START_TEST(a_bufferevent_that_is_given_another_descriptor_is_that_ones)
 }
 END_TEST
 
+/* As TLS does, which begins as soon as it is given one. */
+START_TEST(what_is_written_while_it_has_another_descriptor_waits_for_its_own)
+{
+	int own, other = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	bevs.server.on_read = side_echo;
+	bevs.client.on_read = side_check;
+	bevs_start();
+	own = bufferevent_getfd(bevs.client.bev);
+	bufferevent_setfd(bevs.client.bev, _i ? other : -1);
+	ck_assert_ptr_null(evrdma_bufferevent_get_conn(bevs.client.bev));
+	side_write(&bevs.client, 1000);
+	bufferevent_setfd(bevs.client.bev, own);
+	close(other);
+	side_await(&bevs.client, 1000);
+	side_write(&bevs.client, 100000);
+	side_await(&bevs.client, 101000);
+	ck_assert_ptr_nonnull(evrdma_bufferevent_get_conn(bevs.client.bev));
+}
+END_TEST
+
 /* Of RDMA a byte at a time goes through the pair, and all that may. */
 START_TEST(a_bufferevent_that_is_given_another_descriptor_has_its_own_limits_again)
 {
@@ -526,6 +547,8 @@ void bufferevent_add_ends(TCase *tcase)
 	tcase_add_loop_test(tcase, it_is_freed_in_every_callback, 0, 8);
 	tcase_add_loop_test(tcase, it_is_freed_while_it_connects, 0, 12);
 	tcase_add_test(tcase, a_bufferevent_that_is_given_another_descriptor_is_that_ones);
+	tcase_add_loop_test(tcase,
+		what_is_written_while_it_has_another_descriptor_waits_for_its_own, 0, 2);
 	tcase_add_test(tcase,
 		a_bufferevent_that_is_given_another_descriptor_has_its_own_limits_again);
 	tcase_add_loop_test(tcase, a_descriptor_of_the_same_number_is_another_ones, 0, 2);

@@ -12,6 +12,8 @@
 /* Without one below it is on a descriptor that is yet to come. */
 struct bufferevent *shim_ssl_new(struct event_base *loop, struct bufferevent *below,
 	struct ssl_st *ssl, enum bufferevent_ssl_state state, int options);
+/* A filter upon the other, in place of one that has no descriptor yet. */
+struct bufferevent *shim_ssl_move(struct bufferevent *bev, struct bufferevent *below);
 
 #ifndef SHIM_ITSELF
 #define bufferevent_openssl_socket_new(loop, fd, ssl, state, options)                              \

@@ -141,15 +141,29 @@ static bool has_bell(struct bufferevent *bev, const struct evr_bev *behind)
 	return bufferevent_getfd(bev) == behind->bell.theirs && evr_bell_is_theirs(&behind->bell);
 }
 
+/* Another descriptor is in place of ours, which may come back: nothing has gone through that. */
+static bool is_away(struct bufferevent *bev)
+{
+	const struct evr_bev *behind = evr_registry_find(bev);
+
+	return behind && !has_bell(bev, behind);
+}
+
 /* What is behind it, if it still has our descriptor. */
 struct evr_bev *evr_bev_find(struct bufferevent *bev)
 {
 	struct evr_bev *behind = evr_registry_find(bev);
 
-	if (!behind || has_bell(bev, behind))
-		return behind;
-	evr_registry_remove(bev, behind);
-	return NULL;
+	return behind && has_bell(bev, behind) ? behind : NULL;
+}
+
+/* Something has gone through another, and ours does not come back. */
+static void let_go(const struct bufferevent *bev)
+{
+	struct evr_bev *behind = evr_registry_find(bev);
+
+	if (behind)
+		evr_registry_remove(bev, behind);
 }
 
 /* What other threads add meanwhile waits for the lock of the buffer, which is held here. */
@@ -158,6 +172,11 @@ static void note_output(struct evr_bev *behind, const struct evbuffer *output)
 	evr_bev_set_unsent(behind, evbuffer_get_length(output) > 0);
 	if (behind->leaving)
 		evr_obj_work(&behind->obj);
+}
+
+static void has_written(struct evr_bev *behind)
+{
+	evr_bev_set_unsent(behind, true);
 }
 
 /* It has another descriptor, and is as libevent makes one; but for what the user has set. */
@@ -178,9 +197,15 @@ static void on_output(
 	struct evbuffer *output, const struct evbuffer_cb_info *info, void *arg)
 {
 	struct bufferevent *bev = arg;
-	struct evr_bev *behind = evr_bev_find(bev);
+	struct evr_bev *behind;
 
+	if (!info->n_deleted && is_away(bev)) {
+		evr_registry_visit(bev, has_written);
+		return;
+	}
+	behind = evr_bev_find(bev);
 	if (!behind) {
+		let_go(bev);
 		evbuffer_remove_cb(output, on_output, bev);
 		restore_output(bev, output);
 		return;
@@ -204,6 +229,7 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
 	struct evr_bev *behind = evr_bev_find(bev);
 
 	if (!behind) {
+		let_go(bev);
 		evbuffer_remove_cb(input, on_input, bev);
 		restore_input(bev);
 		return;
@@ -220,11 +246,6 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
 	else
 		feed(behind, bev, input);
 	behind->busy = false;
-}
-
-static void has_written(struct evr_bev *behind)
-{
-	evr_bev_set_unsent(behind, true);
 }
 
 /* Only what libevent itself does in the loop is sent: other threads add what they write. */
