@@ -64,6 +64,7 @@ run() {
 }
 
 own_rdmacm || leave "the fake takes our librdmacm"
+[ -n "$(make_var TLS_LIBS)" ] || leave "there is no OpenSSL"
 libevent=$("$here/libevent_source.sh" 2>"$scratch/said") || leave "$(tail -n 1 "$scratch/said")"
 zlib=regress_zlib
 [ -n "$(make_var ZLIB_LIBS)" ] || zlib=
