@@ -44,7 +44,7 @@ EVR_CONFORM_LIBS = \
 libevr_conform_la_SOURCES += t/conform/bufferevent_http.c t/conform/bufferevent_regress.c
 libevr_conform_la_LIBADD =
 if WITH_TLS
-libevr_conform_la_SOURCES += t/conform/bufferevent_tls.c
+libevr_conform_la_SOURCES += t/conform/bufferevent_tls.c t/conform/bufferevent_tls.h
 libevr_conform_la_CPPFLAGS += -DEVR_WITH_TLS $(TLS_CFLAGS)
 libevr_conform_la_LIBADD += $(TLS_LIBS)
 endif
