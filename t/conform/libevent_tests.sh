@@ -53,10 +53,14 @@ why_not() { sed -n "s|^$1  *||p" "$here/libevent_tests.not"; }
 
 said() { grep -q "$1" "$scratch/said"; }
 
-# run TEST: one that skips itself, or makes no connection over RDMA, is none that was run.
+# run TEST: one that makes no connection over RDMA is none that was run.
 run() {
 	LSAN_OPTIONS=suppressions=$scratch/leaks \
 		timeout 60 "$scratch/out/regress" --no-fork "+$1" >"$scratch/said" 2>&1 && ended=0 || ended=$?
+	if [ "$ended" -eq 0 ] && said '(1 skipped)'; then
+		skip "$1" "it skips itself, as without IPv6"
+		return
+	fi
 	if [ "$ended" -ne 0 ] || ! said '^1 tests ok' || ! said '[1-9][0-9]* were over RDMA$'; then
 		{ echo "it ended with $ended"; head -n 20 "$scratch/said"; } >>"$findings"
 	fi
