@@ -5,18 +5,18 @@
 #
 #	t/check.sh               the short one: normal and with sanitizers, and a guest with rxe and siw
 #	t/check.sh all           everything
-#	t/check.sh STAGE...      some of: sanitizers threads normal valgrind system dist guest-short guest
+#	t/check.sh STAGE...      some of: sanitizers libevent threads normal valgrind system dist guest-short guest
 #	                         guest-sanitizers
 #
 # The first run installs Debian packages and builds a kernel for the guests, a few minutes beside the
-# builds. Build trees and logs stay in build-check/, and the guests' kernels and what ccache keeps in
-# the user's cache, so that a second run is quick.
+# builds; `all` fetches the source of libevent for its tests, too. Build trees and logs stay in build-check/,
+# and that source, the guests' kernels and what ccache keeps in the user's cache, so that a second run is quick.
 set -eu
 cd "$(dirname "$0")/.."
 top=$PWD
 work=$top/build-check
 short='guest-short sanitizers-short normal-short'
-all='guest-sanitizers sanitizers threads normal valgrind system dist guest'
+all='guest-sanitizers sanitizers libevent threads normal valgrind system dist guest'
 case ${1:-short} in
 short) which=short stages=$short ;;
 all) which=all stages=$all ;;
@@ -204,6 +204,7 @@ end_guest() {
 stage() {
 	case $1 in
 	sanitizers) build_tests sanitizers --enable-sanitizers && odd_profiles make_check sanitizers ;;
+	libevent) build_tests sanitizers --enable-sanitizers && make_check sanitizers check-libevent ;;
 	sanitizers-short) build_tests sanitizers --enable-sanitizers && brief make_check sanitizers ;;
 	threads) build threads --enable-sanitizers=thread && make_check threads check-threads without_aslr ;;
 	normal) build_tests normal && make_check normal ;;
@@ -254,6 +255,9 @@ begin=$(date +%s)
 step "set-up" t/setup.sh
 step "autoreconf" t/bootstrap.sh
 sh -c "$guest_kernels" >"$work/log/kernels.log" 2>&1 </dev/null &	# beside the builds; who needs it waits for it
+case " $stages " in # the same of this
+*" libevent "*) t/conform/libevent_source.sh >"$work/log/libevent.log" 2>&1 </dev/null & ;;
+esac
 for s in $stages; do stage "$s"; done
 end_guest
 [ -z "$which" ] || check_cells

@@ -28,4 +28,4 @@ EVR_LONG_TO_RUN = t/schedule/planted.sh t/fake/profiles.sh
 EVR_DIST_TESTS = $(filter-out $(EVR_LONG_TO_RUN),$(filter %.sh t/fuzz/%,$(TESTS)))
 check-dist:
 	$(MAKE) $(AM_MAKEFLAGS) distcheck TESTS='$(EVR_DIST_TESTS)'
-.PHONY: check-dist check-threads check-valgrind endurance
+.PHONY: check-dist check-libevent check-threads check-valgrind endurance

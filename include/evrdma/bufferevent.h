@@ -14,9 +14,9 @@
  * writes there itself breaks the stream. shutdown(2) of it for writing ends that direction, as on
  * TCP. Closing it, or bufferevent_setfd(), ends the connection as bufferevent_free() does, and the
  * bufferevent is then what it was set to; unless the descriptor stays open and is set again before
- * anything is read or written, as libevent's HTTP needs it. evrdma_bufferevent_connect() has
- * connected it already: bufferevent_socket_connect() is not for it. bufferevent_flush() does
- * nothing, as on any socket.
+ * anything goes through the other, as libevent's HTTP needs it; what was added to the output buffer
+ * meanwhile goes then. evrdma_bufferevent_connect() has connected it already:
+ * bufferevent_socket_connect() is not for it. bufferevent_flush() does nothing, as on any socket.
  *
  * The bufferevent belongs to the thread of its base, unless it has BEV_OPT_THREADSAFE: then other
  * threads may use it as libevent allows, and what arrives is copied.

@@ -260,6 +260,52 @@ START_TEST(a_bufferevent_that_is_given_another_descriptor_is_that_ones)
 }
 END_TEST
 
+/* As TLS does, which begins as soon as it is given one. */
+START_TEST(what_is_written_while_it_has_another_descriptor_waits_for_its_own)
+{
+	int own, other = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	bevs.server.on_read = side_echo;
+	bevs.client.on_read = side_check;
+	bevs_start();
+	own = bufferevent_getfd(bevs.client.bev);
+	bufferevent_setfd(bevs.client.bev, _i ? other : -1);
+	ck_assert_ptr_null(evrdma_bufferevent_get_conn(bevs.client.bev));
+	side_write(&bevs.client, 1000);
+	bufferevent_setfd(bevs.client.bev, own);
+	close(other);
+	side_await(&bevs.client, 1000);
+	side_write(&bevs.client, 100000);
+	side_await(&bevs.client, 101000);
+	ck_assert_ptr_nonnull(evrdma_bufferevent_get_conn(bevs.client.bev));
+}
+END_TEST
+
+/* Of RDMA a byte at a time goes through the pair, and all that may. */
+START_TEST(a_bufferevent_that_is_given_another_descriptor_has_its_own_limits_again)
+{
+	struct bufferevent *other = bufferevent_socket_new(bevs.f->loop, -1, 0);
+	char bytes[1000] = "";
+	int fds[2], old;
+
+	bevs_start();
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+	old = bufferevent_getfd(bevs.client.bev);
+	bufferevent_setfd(bevs.client.bev, fds[0]);
+	close(old);
+	bufferevent_write(bevs.client.bev, bytes, sizeof(bytes));
+	ck_assert_int_eq(send(fds[1], "yz", 2, 0), 2);
+	fixture_run_turns(bevs.f, 4);
+	ck_assert_int_eq(recv(fds[1], bytes, sizeof(bytes), 0), sizeof(bytes));
+	ck_assert_int_eq(bufferevent_get_max_single_read(bevs.client.bev),
+		bufferevent_get_max_single_read(other));
+	ck_assert_int_eq(bufferevent_get_max_single_write(bevs.client.bev),
+		bufferevent_get_max_single_write(other));
+	bufferevent_free(other);
+	close(fds[1]);
+}
+END_TEST
+
 /* As the next one that is opened has. */
 START_TEST(a_descriptor_of_the_same_number_is_another_ones)
 {
@@ -501,6 +547,10 @@ void bufferevent_add_ends(TCase *tcase)
 	tcase_add_loop_test(tcase, it_is_freed_in_every_callback, 0, 8);
 	tcase_add_loop_test(tcase, it_is_freed_while_it_connects, 0, 12);
 	tcase_add_test(tcase, a_bufferevent_that_is_given_another_descriptor_is_that_ones);
+	tcase_add_loop_test(tcase,
+		what_is_written_while_it_has_another_descriptor_waits_for_its_own, 0, 2);
+	tcase_add_test(tcase,
+		a_bufferevent_that_is_given_another_descriptor_has_its_own_limits_again);
 	tcase_add_loop_test(tcase, a_descriptor_of_the_same_number_is_another_ones, 0, 2);
 	tcase_add_test(tcase, a_descriptor_that_the_user_closes_ends_the_connection);
 	tcase_add_test(tcase, a_base_that_is_closed_ends_them);

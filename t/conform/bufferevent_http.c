@@ -2,6 +2,9 @@
  * libevent's HTTP on both sides of a pair, as evrdma_bufferevent(3) has it: each bufferevent gets
  * its own descriptor back after evhttp has given it another.
  */
+#ifdef EVR_WITH_TLS
+#include "conform/bufferevent_tls.h"
+#endif
 #include "conform/stream.h"
 #include "conform/suite.h"
 
@@ -24,7 +27,20 @@ static struct {
 	int code; /* of the last; 0: there was none */
 	size_t got;
 	bool leaves; /* the server, within its answer */
+	bool has_tls;
 } us;
+
+/* What evhttp is given: the bufferevent, or TLS upon it. */
+static struct bufferevent *upon(struct bufferevent *bev, bool is_client)
+{
+#ifdef EVR_WITH_TLS
+	if (us.has_tls)
+		return tls_upon(bev,
+			is_client ? BUFFEREVENT_SSL_CONNECTING : BUFFEREVENT_SSL_ACCEPTING,
+			BEV_OPT_DEFER_CALLBACKS);
+#endif
+	return bev;
+}
 
 /* --- the server ----------------------------------------------------------------------------- */
 
@@ -38,7 +54,7 @@ static struct bufferevent *give(struct event_base *loop, void *arg)
 {
 	us.own = bufferevent_getfd(us.bev);
 	event_base_once(loop, -1, EV_TIMEOUT, set_back, NULL, NULL);
-	return us.bev;
+	return upon(us.bev, false);
 }
 
 static void free_connection(evutil_socket_t fd, short what, void *http)
@@ -50,10 +66,12 @@ static void free_connection(evutil_socket_t fd, short what, void *http)
 static void answer(struct evhttp_request *request, void *arg)
 {
 	struct evhttp_connection *http = evhttp_request_get_connection(request);
+	struct bufferevent *bev = evhttp_connection_get_bufferevent(http);
 	struct evbuffer *body = evhttp_request_get_input_buffer(request);
 
-	ck_assert_ptr_nonnull(
-		evrdma_bufferevent_get_conn(evhttp_connection_get_bufferevent(http)));
+	if (us.has_tls)
+		bev = bufferevent_get_underlying(bev);
+	ck_assert_ptr_nonnull(evrdma_bufferevent_get_conn(bev));
 	if (us.leaves)
 		event_base_once(bevs.f->loop, -1, EV_TIMEOUT, free_connection, http, NULL);
 	else
@@ -132,10 +150,11 @@ static uint16_t listen_in_vain(void)
 static void ask_first(size_t len)
 {
 	int own = bufferevent_getfd(client->bev), dialled;
+	struct bufferevent *bev = upon(client->bev, true);
 
 	bufferevent_setfd(client->bev, -1);
 	us.asker = evhttp_connection_base_bufferevent_new(
-		bevs.f->loop, NULL, client->bev, "127.0.0.1", listen_in_vain());
+		bevs.f->loop, NULL, bev, "127.0.0.1", listen_in_vain());
 	ask(len);
 	dialled = bufferevent_getfd(client->bev);
 	bufferevent_setfd(client->bev, own);
@@ -194,20 +213,37 @@ static void stop(void)
 
 static const size_t lengths[] = { 0, 1, 100, 65536, 131073, MILLION + 7 };
 
-START_TEST(requests_are_answered_one_after_the_other)
+static void check_answers(size_t len)
 {
-	start();
-	ask_first(lengths[_i]);
+	ask_first(len);
 	await_answers(1);
-	ask(lengths[_i]);
+	ask(len);
 	await_answers(2);
 	ask(1);
 	await_answers(3);
 	ck_assert_int_eq(us.code, HTTP_OK);
-	ck_assert_uint_eq(client->checked, 2 * lengths[_i] + 1);
+	ck_assert_uint_eq(client->checked, 2 * len + 1);
 	stop();
 }
+
+START_TEST(requests_are_answered_one_after_the_other)
+{
+	start();
+	check_answers(lengths[_i]);
+}
 END_TEST
+
+#ifdef EVR_WITH_TLS
+START_TEST(so_they_are_through_TLS)
+{
+	tls_start();
+	start();
+	us.has_tls = true;
+	check_answers(lengths[_i]);
+	tls_stop();
+}
+END_TEST
+#endif
 
 static bool evhttp_is_done_with_it(struct fixture *f)
 {
@@ -258,6 +294,9 @@ TCase *bufferevent_http_case(void)
 	tcase_add_checked_fixture(tcase, testbed.start, testbed.stop);
 	bevs_add_fixture(tcase);
 	tcase_add_loop_test(tcase, requests_are_answered_one_after_the_other, 0, 6);
+#ifdef EVR_WITH_TLS
+	tcase_add_loop_test(tcase, so_they_are_through_TLS, 0, 6);
+#endif
 	tcase_add_loop_test(tcase, a_client_that_leaves_is_noticed, 0, 20);
 	tcase_add_test(tcase, a_server_that_leaves_is_no_answer);
 	tcase_add_test(tcase, a_server_that_ends_before_it_was_asked_is_no_answer);

@@ -1,4 +1,6 @@
 /* TLS over RDMA: libevent's filter of OpenSSL's upon the two bufferevents. */
+#include "conform/bufferevent_tls.h"
+
 #include "conform/stream.h"
 #include "conform/suite.h"
 
@@ -44,7 +46,7 @@ static X509 *sign(EVP_PKEY *key)
 }
 
 /* The client trusts that certificate, and no other. */
-static void make_context(void)
+void tls_start(void)
 {
 	EVP_PKEY *key = make_key();
 	X509 *cert = sign(key);
@@ -57,23 +59,29 @@ static void make_context(void)
 	EVP_PKEY_free(key);
 }
 
-static void free_context(void)
+void tls_stop(void)
 {
 	SSL_CTX_free(context);
 }
 
 /* --- the two -------------------------------------------------------------------------------- */
 
-/* The side is the filter from now on, which owns what is below. */
-static void put_tls_on(struct side *side, enum bufferevent_ssl_state state, int options)
+struct bufferevent *tls_upon(
+	struct bufferevent *bev, enum bufferevent_ssl_state state, int options)
 {
 	SSL *ssl = SSL_new(context);
 
 	if (state == BUFFEREVENT_SSL_CONNECTING)
 		SSL_set_verify(ssl, SSL_VERIFY_PEER, NULL);
+	return bufferevent_openssl_filter_new(
+		bevs.f->loop, bev, ssl, state, BEV_OPT_CLOSE_ON_FREE | options);
+}
+
+/* The side is the filter from now on. */
+static void put_tls_on(struct side *side, enum bufferevent_ssl_state state, int options)
+{
 	side->connected = 0;
-	side_begin(side, bufferevent_openssl_filter_new(bevs.f->loop, side->bev, ssl, state,
-				 BEV_OPT_CLOSE_ON_FREE | options));
+	side_begin(side, tls_upon(side->bev, state, options));
 }
 
 static bool tls_is_up(struct fixture *f)
@@ -81,7 +89,7 @@ static bool tls_is_up(struct fixture *f)
 	return client->connected && server->connected;
 }
 
-static void tls_start(int options)
+static void connect_through_tls(int options)
 {
 	bevs_start();
 	put_tls_on(server, BUFFEREVENT_SSL_ACCEPTING, options);
@@ -104,7 +112,7 @@ START_TEST(what_is_written_through_TLS_comes_back)
 {
 	client->on_read = side_check;
 	server->on_read = side_echo;
-	tls_start(echoes[_i].options);
+	connect_through_tls(echoes[_i].options);
 	ck_assert_str_eq(SSL_get_version(bufferevent_openssl_get_ssl(client->bev)), "TLSv1.3");
 	side_write(client, echoes[_i].len);
 	side_await(client, echoes[_i].len);
@@ -150,7 +158,7 @@ static bool client_has_nothing_left(struct fixture *f)
 START_TEST(a_side_that_says_goodbye_is_an_end_after_what_it_wrote)
 {
 	server->on_read = side_check;
-	tls_start(0);
+	connect_through_tls(0);
 	side_write(client, 100000);
 	bevs_run_until(client_has_nothing_left);
 	say_goodbye(client);
@@ -169,7 +177,7 @@ static bool server_has_an_end(struct fixture *f)
 /* Which may be an attack: it is an error, where the program has not said that it is not. */
 START_TEST(a_side_that_leaves_without_goodbye_is_an_error)
 {
-	tls_start(0);
+	connect_through_tls(0);
 	bufferevent_openssl_set_allow_dirty_shutdown(server->bev, _i);
 	side_free(client);
 	bevs_run_until(server_has_an_end);
@@ -208,7 +216,7 @@ TCase *bufferevent_tls_case(void)
 	tcase_set_timeout(tcase, 120);
 	tcase_add_checked_fixture(tcase, testbed.start, testbed.stop);
 	bevs_add_fixture(tcase);
-	tcase_add_checked_fixture(tcase, make_context, free_context);
+	tcase_add_checked_fixture(tcase, tls_start, tls_stop);
 	tcase_add_loop_test(tcase, what_is_written_through_TLS_comes_back, 0, n);
 	tcase_add_test(tcase, the_handshake_may_be_begun_before_CONNECTED);
 	tcase_add_test(tcase, a_side_that_says_goodbye_is_an_end_after_what_it_wrote);

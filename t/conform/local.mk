@@ -44,7 +44,7 @@ EVR_CONFORM_LIBS = \
 libevr_conform_la_SOURCES += t/conform/bufferevent_http.c t/conform/bufferevent_regress.c
 libevr_conform_la_LIBADD =
 if WITH_TLS
-libevr_conform_la_SOURCES += t/conform/bufferevent_tls.c
+libevr_conform_la_SOURCES += t/conform/bufferevent_tls.c t/conform/bufferevent_tls.h
 libevr_conform_la_CPPFLAGS += -DEVR_WITH_TLS $(TLS_CFLAGS)
 libevr_conform_la_LIBADD += $(TLS_LIBS)
 endif
@@ -124,10 +124,11 @@ t_conform_sweep_t_LDFLAGS = $(AM_LDFLAGS) $(EVR_FAKE_HEAP_WRAP)
 t_conform_sweep_t_LDADD = $(EVR_CONFORM_FAKE_LIBS)
 endif
 
-# libevent's own tests of bufferevents, from its source, which is fetched first.
+# libevent's own tests of bufferevents, of its HTTP and its TLS, from its source, which is fetched first.
 check-libevent: all
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS=t/conform/libevent_tests.sh
-EXTRA_DIST += t/conform/libevent_rest.c t/conform/libevent_shim.c t/conform/libevent_shim.h \
+EXTRA_DIST += t/conform/libevent_http.c t/conform/libevent_http.h t/conform/libevent_rest.c \
+	t/conform/libevent_shim.c t/conform/libevent_shim.h t/conform/libevent_ssl.c t/conform/libevent_ssl.h \
 	t/conform/libevent_source.sh t/conform/libevent_tests.not t/conform/libevent_tests.sh
 
 EXTRA_DIST += t/conform/device.sh

@@ -28,10 +28,12 @@
  * at only within the two callbacks, which run in no other but a living one. They find us by its
  * address (registry.h). We see that the user is gone when the pair's far end is closed: we read an
  * end there, and its number is not that socket any more; the same end with the socket still there
- * is a shutdown(2) for writing. Where the near end is not read (the window is full; connecting;
- * after that shutdown) the number is looked at from time to time. Then what was written goes out,
- * the stream is closed, and the connection disconnected, in linger_timeout_ms. When the base is
- * shut down it is the same with what the output buffer still has; who reads is told of an end then.
+ * is a shutdown(2) for writing. Another in its place may be there for a while only: nothing is done
+ * until libevent has read or written there. Where the near end is not read (the window is full;
+ * connecting; after that shutdown) the number is looked at from time to time. Then what was written
+ * goes out, the stream is closed, and the connection disconnected, in linger_timeout_ms. When the
+ * base is shut down it is the same with what the output buffer still has; who reads is told of an
+ * end then.
  *
  * It is an object of its base (obj.h), so it ends with that at the latest; it is freed after the
  * last callback of its connection. The last of its own: cb of evrdma_bufferevent_accept().
@@ -41,6 +43,7 @@
 
 #include <event2/bufferevent.h>
 #include <event2/event_struct.h>
+#include <limits.h>
 #include <stdbool.h>
 
 #include "ev/core/obj.h"
@@ -57,6 +60,9 @@ struct evr_bev_options {
 };
 
 enum { EVR_BEV_TAKEN_BYTES = 512 };
+
+/* Of the pair; what goes past it has no limit but what the user sets. */
+enum { EVR_BEV_MAX_SINGLE_READ = INT_MAX, EVR_BEV_MAX_SINGLE_WRITE = 1 };
 
 enum evr_bev_state { EVR_BEV_CONNECTING, EVR_BEV_UP, EVR_BEV_OVER };
 

@@ -141,15 +141,29 @@ static bool has_bell(struct bufferevent *bev, const struct evr_bev *behind)
 	return bufferevent_getfd(bev) == behind->bell.theirs && evr_bell_is_theirs(&behind->bell);
 }
 
+/* Another descriptor is in place of ours, which may come back: nothing has gone through that. */
+static bool is_away(struct bufferevent *bev)
+{
+	const struct evr_bev *behind = evr_registry_find(bev);
+
+	return behind && !has_bell(bev, behind);
+}
+
 /* What is behind it, if it still has our descriptor. */
 struct evr_bev *evr_bev_find(struct bufferevent *bev)
 {
 	struct evr_bev *behind = evr_registry_find(bev);
 
-	if (!behind || has_bell(bev, behind))
-		return behind;
-	evr_registry_remove(bev, behind);
-	return NULL;
+	return behind && has_bell(bev, behind) ? behind : NULL;
+}
+
+/* Something has gone through another, and ours does not come back. */
+static void let_go(const struct bufferevent *bev)
+{
+	struct evr_bev *behind = evr_registry_find(bev);
+
+	if (behind)
+		evr_registry_remove(bev, behind);
 }
 
 /* What other threads add meanwhile waits for the lock of the buffer, which is held here. */
@@ -160,14 +174,40 @@ static void note_output(struct evr_bev *behind, const struct evbuffer *output)
 		evr_obj_work(&behind->obj);
 }
 
+static void has_written(struct evr_bev *behind)
+{
+	evr_bev_set_unsent(behind, true);
+}
+
+/* It has another descriptor, and is as libevent makes one; but for what the user has set. */
+static void restore_output(struct bufferevent *bev, struct evbuffer *output)
+{
+	evbuffer_set_flags(output, EVBUFFER_FLAG_DRAINS_TO_FD);
+	if (bufferevent_get_max_single_write(bev) == EVR_BEV_MAX_SINGLE_WRITE)
+		bufferevent_set_max_single_write(bev, 0);
+}
+
+static void restore_input(struct bufferevent *bev)
+{
+	if (bufferevent_get_max_single_read(bev) == EVR_BEV_MAX_SINGLE_READ)
+		bufferevent_set_max_single_read(bev, 0);
+}
+
 static void on_output(
 	struct evbuffer *output, const struct evbuffer_cb_info *info, void *arg)
 {
 	struct bufferevent *bev = arg;
-	struct evr_bev *behind = evr_bev_find(bev);
+	struct evr_bev *behind;
 
+	if (!info->n_deleted && is_away(bev)) {
+		evr_registry_visit(bev, has_written);
+		return;
+	}
+	behind = evr_bev_find(bev);
 	if (!behind) {
+		let_go(bev);
 		evbuffer_remove_cb(output, on_output, bev);
+		restore_output(bev, output);
 		return;
 	}
 	if (behind->busy)
@@ -189,7 +229,9 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
 	struct evr_bev *behind = evr_bev_find(bev);
 
 	if (!behind) {
+		let_go(bev);
 		evbuffer_remove_cb(input, on_input, bev);
+		restore_input(bev);
 		return;
 	}
 	if (behind->busy || !info->n_added || !behind->rung)
@@ -204,11 +246,6 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
 	else
 		feed(behind, bev, input);
 	behind->busy = false;
-}
-
-static void has_written(struct evr_bev *behind)
-{
-	evr_bev_set_unsent(behind, true);
 }
 
 /* Only what libevent itself does in the loop is sent: other threads add what they write. */

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <event2/buffer.h>
-#include <limits.h>
 #include <unistd.h>
 
 #include "ev/connection/request.h"
@@ -56,8 +55,8 @@ static int prepare(struct evr_bev *behind, struct bufferevent *bev)
 	int ret = behind->accept_cb ? 0 : hold_back(behind, bev);
 
 	evbuffer_clear_flags(bufferevent_get_output(bev), EVBUFFER_FLAG_DRAINS_TO_FD);
-	bufferevent_set_max_single_read(bev, INT_MAX);
-	bufferevent_set_max_single_write(bev, 1);
+	bufferevent_set_max_single_read(bev, EVR_BEV_MAX_SINGLE_READ);
+	bufferevent_set_max_single_write(bev, EVR_BEV_MAX_SINGLE_WRITE);
 	if (!ret && !evr_bev_add_callbacks(behind, bev))
 		ret = -ENOMEM;
 	return ret ? ret : evr_registry_add(bev, behind);
