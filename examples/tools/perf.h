@@ -35,6 +35,7 @@ struct perf_options {
 	long count; /* messages of each connection */
 	long window;
 	long connections; /* at once */
+	long idle;	  /* more of them, on which nothing is sent */
 	long port;
 	long spin_us;
 	long patience_s;

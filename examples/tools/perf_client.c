@@ -26,6 +26,7 @@ struct perf_client {
 	struct evrdma_pool *recv_pool;
 	struct evrdma_pool *send_pool;
 	struct perf_result result;
+	long total; /* of the connections, with the idle ones behind the others */
 	uint32_t window;
 	uint64_t warm_up;
 	long there;    /* connected, and the server is ready */
@@ -164,7 +165,7 @@ static void end_run(struct perf_client *client)
 
 static void disconnect_all(struct perf_client *client)
 {
-	for (long i = 0; i < client->result.connections && !is_over(client); i++)
+	for (long i = 0; i < client->total && !is_over(client); i++)
 		perf_check(client->perf, EVRDMA_STEP_DISCONNECT,
 			evrdma_conn_disconnect(client->conns[i].conn));
 }
@@ -185,7 +186,7 @@ static void one_there(struct perf_conn *conn)
 {
 	struct perf_client *client = conn->client;
 
-	if (++client->there == client->result.connections)
+	if (++client->there == client->total)
 		all_there(client);
 }
 
@@ -264,7 +265,7 @@ static void connected(struct perf_conn *conn)
 
 static void end_conns(struct perf_client *client)
 {
-	for (long i = 0; client->conns && i < client->result.connections; i++)
+	for (long i = 0; client->conns && i < client->total; i++)
 		evrdma_buf_unref(client->conns[i].buf);
 	free(client->conns);
 	client->conns = NULL;
@@ -292,7 +293,7 @@ static void one_closed(struct perf_conn *conn)
 	struct perf_client *client = conn->client;
 
 	conn->conn = NULL;
-	if (++client->closed == client->result.connections && !is_over(client))
+	if (++client->closed == client->total && !is_over(client))
 		next_run(client);
 }
 
@@ -374,7 +375,7 @@ static void connect_all(struct perf_client *client)
 	options.private_data = greeting;
 	options.private_data_len = sizeof(greeting);
 	client->result.begin_ns = perf_now_ns();
-	for (long i = 0; i < client->result.connections; i++) {
+	for (long i = 0; i < client->total; i++) {
 		client->conns[i].client = client;
 		client->conns[i].credits = 2ull * client->window;
 		if (perf_check(client->perf, EVRDMA_STEP_CONNECT,
@@ -392,7 +393,7 @@ static int make_room(struct perf_client *client)
 	client->send_pool = evrdma_pool_new(client->perf->base, size, 0);
 	client->recv_pool = evrdma_pool_new(
 		client->perf->base, client->result.test == PERF_PING ? size : PERF_WORD_BYTES, 0);
-	client->conns = calloc((size_t)client->result.connections, sizeof(*client->conns));
+	client->conns = calloc((size_t)client->total, sizeof(*client->conns));
 	return client->conns && client->send_pool && client->recv_pool ? 0 : -1;
 }
 
@@ -439,6 +440,7 @@ void perf_client_start(struct perf *perf)
 		client->warm_up = WARM_UP_MAX;
 	client->result.test = (enum perf_test)options->test;
 	client->result.connections = options->connections;
+	client->total = options->connections + options->idle;
 	client->result.size = options->all_sizes ? 1 : (size_t)options->size;
 	start_run(client);
 }
@@ -448,7 +450,7 @@ void perf_client_free(struct perf_client *client)
 {
 	if (!client)
 		return;
-	for (long i = 0; client->conns && i < client->result.connections; i++)
+	for (long i = 0; client->conns && i < client->total; i++)
 		evrdma_buf_unref(client->conns[i].buf);
 	free(client->conns);
 	free(client);

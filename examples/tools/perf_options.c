@@ -16,8 +16,8 @@ static const struct perf_options default_options = {
 static const char usage[] =
 	"usage: evrdma-perf [-b address] [-p port] [-e microseconds] [-T seconds]\n"
 	"       evrdma-perf -s server [-t test] [-S bytes] [-C messages] [-w window]\n"
-	"                   [-n connections] [-b address] [-p port] [-e microseconds]\n"
-	"                   [-T seconds] [-J] [-h]\n"
+	"                   [-n connections] [-i connections] [-b address] [-p port]\n"
+	"                   [-e microseconds] [-T seconds] [-J] [-h]\n"
 	"       evrdma-perf -m group [-b address] [-p port] [-T seconds] [-J]\n"
 	"\t-s  be the client of this server, or with -t group, the sender to this group\n"
 	"\t-m  be a receiver of this group; without -s and -m, be the server\n"
@@ -30,6 +30,7 @@ static const char usage[] =
 	"\t-C  messages of each connection (1000)\n"
 	"\t-w  how many are under way at once (64); a ping has one\n"
 	"\t-n  connections at once (1)\n"
+	"\t-i  so many more, on which nothing is sent (0)\n"
 	"\t-b  use this address of this machine\n"
 	"\t-p  the port (7474)\n"
 	"\t-e  poll for so many microseconds before sleeping (0)\n"
@@ -81,8 +82,9 @@ static int read_size(void *arg, const char *text)
 static int check(const struct perf_options *options)
 {
 	if (!options->server && (options->describes_run || (options->json && !options->group)))
-		return tool_complain(PERF, "-t, -S, -C, -w, -n and -J: the server runs what its "
-					   "clients ask for; give -s");
+		return tool_complain(PERF,
+			"-t, -S, -C, -w, -n, -i and -J: the server runs what its "
+			"clients ask for; give -s");
 	if (options->server && options->group)
 		return tool_complain(PERF, "-s and -m: be either the sender or a receiver");
 	if (options->all_sizes && options->test >= PERF_CONNECT)
@@ -91,8 +93,10 @@ static int check(const struct perf_options *options)
 	if (options->test == PERF_GROUP && options->size < PERF_GROUP_SIZE_MIN)
 		return tool_complain(PERF, "-S %ld: a datagram is numbered; give at least %d",
 			options->size, PERF_GROUP_SIZE_MIN);
-	if (options->test == PERF_GROUP && options->connections > 1)
-		return tool_complain(PERF, "-n: a sender to a group has no connections");
+	if (options->test == PERF_GROUP && (options->connections > 1 || options->idle))
+		return tool_complain(PERF, "-n, -i: a sender to a group has no connections");
+	if (options->test == PERF_CONNECT && options->idle)
+		return tool_complain(PERF, "-i: all connections of a connect are idle");
 	return 0;
 }
 
@@ -108,6 +112,7 @@ int perf_read_options(struct perf_options *options, int argc, char **argv)
 		{ 'C', 10, 1, 1000000000, &options->count, .flag = &options->describes_run },
 		{ 'w', 10, 1, PERF_WINDOW_MAX, &options->window, .flag = &options->describes_run },
 		{ 'n', 10, 1, 32767, &options->connections, .flag = &options->describes_run },
+		{ 'i', 10, 0, 32767, &options->idle, .flag = &options->describes_run },
 		{ 'p', 10, 1, 65535, &options->port },
 		{ 'e', 10, 0, 1000000, &options->spin_us },
 		{ 'T', 10, 1, 86400, &options->patience_s },

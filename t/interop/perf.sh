@@ -66,6 +66,7 @@ tests() {
 			cell "$kind: $test of $size bytes" runs $test $size 60 -C 60
 		done
 		cell "$kind: $test on three connections" runs $test 3000 900 -C 300 -n 3
+		cell "$kind: $test beside idle ones" runs $test 64 400 -C 200 -n 2 -i 5
 		cell "$kind: $test, one under way" runs $test 64 100 -C 100 -w 1
 		cell "$kind: $test, one in all" runs $test 64 1 -C 1 -n 1
 		cell "$kind: $test, polling" runs $test 64 200 -C 200 -e 100

@@ -133,6 +133,8 @@ refuses "evrdma-perf refuses a datagram without room for its number" "give at le
 	evrdma-perf -t group -s 239.0.0.1 -S 15
 refuses "evrdma-perf refuses all sizes of a connect" "-S all: give the test connect one size" \
 	evrdma-perf -t connect -s 127.0.0.1 -S all
+refuses "evrdma-perf has no idle ones beside a connect" "all connections of a connect are idle" \
+	evrdma-perf -t connect -s 127.0.0.1 -i 1
 refuses "evrdma-perf refuses a server that is given a test" "the server runs what its clients ask for" \
 	evrdma-perf -t ping
 refuses "rdma_xclient refuses an unknown kind" "-c q: no such kind of queue pair" rdma_xclient -c q
