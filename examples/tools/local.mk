@@ -16,7 +16,8 @@ libevr_tools_la_SOURCES = \
 	examples/tools/common.c examples/tools/common.h \
 	examples/tools/ends.c examples/tools/ends.h \
 	examples/tools/options.c examples/tools/options.h \
-	examples/tools/pattern.c examples/tools/pattern.h
+	examples/tools/pattern.c examples/tools/pattern.h \
+	examples/tools/perf_hist.c examples/tools/perf_hist.h
 
 EVR_TOOL_LIBS = libevr_tools.la libevrdma.la $(RDMACM_LIBS) $(VERBS_LIBS) $(LIBEVENT_LIBS)
 
@@ -103,6 +104,20 @@ examples_tools_rcopy_SOURCES = \
 examples_tools_rcopy_LDADD = $(EVR_RTOOL_LIBS)
 examples_tools_riostream_SOURCES = examples/tools/riostream.c
 examples_tools_riostream_LDADD = $(EVR_RTOOL_LIBS)
+
+# One of our own, which shadows none.
+bin_PROGRAMS += examples/tools/evrdma-perf
+dist_man_MANS += man/evrdma-perf.1
+examples_tools_evrdma_perf_SOURCES = \
+	examples/tools/perf.c examples/tools/perf.h \
+	examples/tools/perf_client.c \
+	examples/tools/perf_group.c \
+	examples/tools/perf_main.c \
+	examples/tools/perf_options.c \
+	examples/tools/perf_report.c \
+	examples/tools/perf_server.c \
+	examples/tools/perf_wire.c examples/tools/perf_wire.h
+examples_tools_evrdma_perf_LDADD = $(EVR_TOOL_LIBS)
 
 EXTRA_DIST += $(EVR_TOOL_PAGES)
 

@@ -1,14 +1,26 @@
-# Numbers, never verdicts: `make bench`, then for instance `t/guest/run t/bench/cost.sh rxe`;
-# RESULTS has some.
+# Numbers, never verdicts. `make bench` runs the table of table.sh where RDMA is and writes
+# bench/table.tsv and bench/index.html; cost.sh, pingpong.sh and rstream.sh go into single questions:
+# `t/guest/run t/bench/cost.sh rxe`. RESULTS has some of both.
+EVR_BENCHES = t/bench/minimal$(EXEEXT)
+EXTRA_PROGRAMS += t/bench/minimal
+t_bench_minimal_SOURCES = t/bench/minimal.c
+t_bench_minimal_LDADD = $(RDMACM_LIBS) $(VERBS_LIBS) $(LIBEVENT_LIBS)
 if !SYSTEM_RDMACM
-EXTRA_PROGRAMS += t/bench/cost
+EVR_BENCHES += t/bench/cost$(EXEEXT) t/bench/pingpong$(EXEEXT)
+EXTRA_PROGRAMS += t/bench/cost t/bench/pingpong
 t_bench_cost_SOURCES = t/bench/cost.c
 t_bench_cost_LDADD = librdmacm.la libevr_util.la $(VERBS_LIBS)
-EXTRA_PROGRAMS += t/bench/pingpong
 t_bench_pingpong_SOURCES = t/bench/pingpong.c
 t_bench_pingpong_LDADD = librdmacm.la $(LIBEVENT_LIBS)
-bench: t/bench/cost$(EXEEXT) t/bench/pingpong$(EXEEXT)
-CLEANFILES += t/bench/cost$(EXEEXT) t/bench/pingpong$(EXEEXT)
 endif
-.PHONY: bench
-EXTRA_DIST += t/bench/cost.sh t/bench/pingpong.sh t/bench/rstream.sh t/bench/RESULTS
+CLEANFILES += $(EVR_BENCHES)
+
+# BENCH_ROUNDS=3 BENCH_SCALE=100 (per cent of the messages) BENCH_KIND=rxe
+bench: all $(EVR_BENCHES)
+	@$(GUEST_ENV) $(srcdir)/t/bench/run
+clean-local: clean-bench
+clean-bench:
+	rm -rf bench
+.PHONY: bench clean-bench
+EXTRA_DIST += t/bench/cost.sh t/bench/pingpong.sh t/bench/rstream.sh t/bench/RESULTS \
+	t/bench/page t/bench/run t/bench/series.sh t/bench/sides.sh t/bench/table.awk t/bench/table.sh

@@ -84,6 +84,8 @@ EXTRA_DIST += t/interop/echo_stream.sh t/interop/preload.sh t/interop/calls.awk 
 
 # What our tools say when something is wrong.
 GUEST_TESTS += t/interop/tool_errors.sh:rxe t/interop/tool_errors.sh:siw
+GUEST_TESTS += t/interop/perf.sh:rxe t/interop/perf.sh:siw
+EXTRA_DIST += t/interop/perf.sh
 EXTRA_DIST += t/interop/tool_errors.sh
 
 # The smaller tools, all pairs in one boot.

@@ -102,11 +102,12 @@ common_cli() {
 	refuses "$1 refuses a number that is none" "-T 10x: not a number" "$@" -T 10x
 	refuses "$1 refuses a deadline of nothing" "-T 0: out of range" "$@" -T 0
 }
-for tool in 'rping -s' udaddy cmtime rdma_client rdma_server rdma_xclient rdma_xserver; do
+for tool in 'rping -s' udaddy cmtime rdma_client rdma_server rdma_xclient rdma_xserver \
+	evrdma-perf; do
 	# shellcheck disable=SC2086 # words
 	common_cli $tool
 done
-for tool in 'rping -s' cmtime rdma_client rdma_server rdma_xclient rdma_xserver; do
+for tool in 'rping -s' cmtime rdma_client rdma_server rdma_xclient rdma_xserver evrdma-perf; do
 	# shellcheck disable=SC2086
 	refuses "${tool%% *} refuses a port past 65535" "-p 65536: out of range" $tool -p 65536
 done
@@ -123,6 +124,19 @@ refuses "udaddy refuses a port space without datagrams" "-p 0x0106: no port spac
 refuses "udaddy refuses an unknown format" "-f mac: no such format" udaddy -f mac
 refuses "udaddy refuses a type of service" "-t: datagrams have no type of service" udaddy -t 1
 refuses "cmtime refuses a retry count past 7" "-r 8: out of range" cmtime -r 8
+refuses "evrdma-perf refuses an unknown test" "-t pong: no such test" evrdma-perf -t pong
+refuses "evrdma-perf refuses a size that is a word" "-S most: not a number" evrdma-perf -s 127.0.0.1 -S most
+refuses "evrdma-perf refuses a size of nothing" "-S 0: out of range" evrdma-perf -S 0
+refuses "evrdma-perf refuses a window of nothing" "-w 0: out of range" evrdma-perf -w 0
+refuses "evrdma-perf is not both ends of a group" "-s and -m" evrdma-perf -s 239.0.0.1 -m 239.0.0.1
+refuses "evrdma-perf refuses a datagram without room for its number" "give at least 16" \
+	evrdma-perf -t group -s 239.0.0.1 -S 15
+refuses "evrdma-perf refuses all sizes of a connect" "-S all: give the test connect one size" \
+	evrdma-perf -t connect -s 127.0.0.1 -S all
+refuses "evrdma-perf has no idle ones beside a connect" "all connections of a connect are idle" \
+	evrdma-perf -t connect -s 127.0.0.1 -i 1
+refuses "evrdma-perf refuses a server that is given a test" "the server runs what its clients ask for" \
+	evrdma-perf -t ping
 refuses "rdma_xclient refuses an unknown kind" "-c q: no such kind of queue pair" rdma_xclient -c q
 refuses "rdma_xserver refuses no kind at all" "-c : no such kind of queue pair" rdma_xserver -c ''
 
@@ -204,6 +218,7 @@ no_device mckey -m 239.0.0.1
 no_device rping -s
 no_device udaddy
 no_device cmtime
+no_device evrdma-perf
 for tool in $rsocket_tools; do
 	[ $tool = udpong ] || no_device $tool
 done

@@ -1,0 +1,160 @@
+/* evrdma-perf: how long messages and connections of evrdma take, and how many there are a second.
+ */
+#include "perf.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+#include <rdma/rdma_cma.h>
+
+enum { NS_PER_S = 1000000000 };
+
+uint64_t perf_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+uint32_t perf_window(long window, size_t size)
+{
+	size_t most = PERF_MEMORY_MAX / size;
+
+	if (!most)
+		most = 1;
+	return (uint32_t)((size_t)window < most ? (size_t)window : most);
+}
+
+int perf_check(struct perf *perf, enum evrdma_step step, int ret)
+{
+	if (ret)
+		ends_fail_call(&perf->ends, step, -ret);
+	return ret;
+}
+
+/* --- is there progress ----------------------------------------------------------------------- */
+
+/* Whatever is printed next is longer, and begins in the first column. */
+static void show_progress(const struct perf *perf)
+{
+	if (perf->on_terminal && perf->goal)
+		fprintf(stderr, "%3d %%\r", (int)(perf->progress * 100 / perf->goal));
+}
+
+static void look(evutil_socket_t unused, short what, void *arg)
+{
+	struct perf *perf = arg;
+
+	perf->quiet_s = perf->progress == perf->seen ? perf->quiet_s + 1 : 0;
+	perf->seen = perf->progress;
+	show_progress(perf);
+	if (perf->quiet_s <= perf->options.patience_s)
+		return;
+	perf_unwatch(perf);
+	tool_fail(&perf->tool,
+		"%s: nothing came for %ld s, after %llu messages; see what the other "
+		"side says, or wait longer (-T)",
+		ends_peer_text(&perf->ends), perf->options.patience_s,
+		(unsigned long long)perf->progress);
+}
+
+void perf_watch(struct perf *perf, uint64_t goal)
+{
+	const struct timeval second = { 1, 0 };
+
+	perf->progress = perf->seen = 0;
+	perf->quiet_s = 0;
+	perf->goal = goal;
+	perf->on_terminal = isatty(STDERR_FILENO);
+	if (!perf->timer)
+		perf->timer = event_new(perf->tool.event_base, -1, EV_PERSIST, look, perf);
+	if (!perf->timer || event_add(perf->timer, &second))
+		tool_fail(&perf->tool, "out of memory");
+}
+
+void perf_unwatch(struct perf *perf)
+{
+	if (perf->timer)
+		event_del(perf->timer);
+}
+
+/* --- the program ---------------------------------------------------------------------------- */
+
+static int is_server(const struct perf *perf)
+{
+	return !perf->options.server && !perf->options.group;
+}
+
+/* That is how a server ends. */
+static void interrupted(void *arg)
+{
+	struct perf *perf = arg;
+
+	perf_unwatch(perf);
+	if (is_server(perf))
+		tool_stop(&perf->tool);
+	else
+		tool_fail(&perf->tool, "interrupted after %llu messages",
+			(unsigned long long)perf->progress);
+}
+
+static void ends_found(void *arg)
+{
+	struct perf *perf = arg;
+
+	if (perf->options.group)
+		perf_group_receive(perf);
+	else if (!perf->options.server)
+		perf_server_start(perf);
+	else if (perf->options.test == PERF_GROUP)
+		perf_group_send(perf);
+	else
+		perf_client_start(perf);
+}
+
+/* For one who receives a group it is what ends_remote() finds, as for one who sends to it. */
+static void find_ends(struct perf *perf)
+{
+	const struct perf_options *options = &perf->options;
+	int is_group = options->group || options->test == PERF_GROUP;
+
+	perf->ends.tool = &perf->tool;
+	perf->ends.server = options->group ? options->group : options->server;
+	perf->ends.bind = options->bind;
+	perf->ends.port_space = is_group ? RDMA_PS_UDP : RDMA_PS_TCP;
+	perf->ends.port = options->port;
+	perf->ends.timeout_s = options->patience_s;
+	perf->ends.cb = ends_found;
+	perf->ends.arg = perf;
+	ends_find(&perf->ends);
+}
+
+void perf_start(struct perf *perf)
+{
+	struct evrdma_base_options options;
+
+	if (tool_init(&perf->tool, PERF, interrupted, perf))
+		return;
+	evrdma_base_options_init(&options);
+	options.spin_us = (unsigned)perf->options.spin_us;
+	perf->base = tool_add_base(&perf->tool, &options);
+	if (perf->base)
+		find_ends(perf);
+}
+
+int perf_finish(struct perf *perf)
+{
+	int status = tool_run(&perf->tool);
+
+	if (perf->timer)
+		event_free(perf->timer);
+	perf_client_free(perf->client);
+	perf_server_free(perf->server);
+	perf_group_free(perf->group);
+	tool_fini(&perf->tool);
+	return status;
+}

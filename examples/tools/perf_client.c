@@ -1,0 +1,457 @@
+/* The client of evrdma-perf: a run for each size, all its connections at once. */
+#include "perf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How many rounds of a ping are not timed, as a part of all, and at most. */
+enum { WARM_UP_PART = 10, WARM_UP_MAX = 1000 };
+
+struct perf_conn {
+	struct perf_client *client;
+	struct evrdma_conn *conn;
+	struct evrdma_buf *buf; /* all that it sends, or reads into */
+	struct evrdma_remote remote;
+	uint64_t sent;
+	uint64_t done;	  /* of them, what is through; of a ping, answered */
+	uint64_t credits; /* how many more the server has room for */
+	uint64_t begin_ns;
+	int finished; /* it said DONE */
+};
+
+struct perf_client {
+	struct perf *perf;
+	struct perf_conn *conns;
+	struct evrdma_pool *recv_pool;
+	struct evrdma_pool *send_pool;
+	struct perf_result result;
+	long total; /* of the connections, with the idle ones behind the others */
+	uint32_t window;
+	uint64_t warm_up;
+	long there;    /* connected, and the server is ready */
+	long reported; /* what came, by the server */
+	long closed;
+	int runs; /* that are over */
+};
+
+static void start_run(struct perf_client *client);
+
+static int is_over(const struct perf_client *client)
+{
+	return client->perf->tool.stopping;
+}
+
+static int check(struct perf_conn *conn, int ret)
+{
+	return perf_check(conn->client->perf, EVRDMA_STEP_TRANSFER, ret);
+}
+
+/* --- what is said ---------------------------------------------------------------------------- */
+
+static void say(struct perf_conn *conn, enum perf_type type)
+{
+	const struct perf_word word = { .type = type };
+	struct evrdma_buf *buf = evrdma_pool_get(conn->client->send_pool);
+
+	if (!buf) {
+		check(conn, -errno);
+		return;
+	}
+	perf_word_pack(&word, evrdma_buf_data(buf));
+	check(conn, evrdma_conn_send(conn->conn, buf, PERF_WORD_BYTES, NULL, NULL));
+	evrdma_buf_unref(buf);
+}
+
+/* --- the data -------------------------------------------------------------------------------- */
+
+static void pump(struct perf_conn *conn);
+
+static void through(struct perf_conn *conn)
+{
+	conn->done++;
+	conn->client->perf->progress++;
+	pump(conn);
+}
+
+static void send_done(struct evrdma_conn *unused, struct evrdma_buf *buf,
+	const struct evrdma_error *error, void *arg)
+{
+	struct perf_conn *conn = arg;
+
+	if (!error && !is_over(conn->client))
+		through(conn);
+}
+
+static void work_done(struct evrdma_conn *unused, const struct evrdma_error *error, void *arg)
+{
+	struct perf_conn *conn = arg;
+
+	if (!error && !is_over(conn->client))
+		through(conn);
+}
+
+static int submit_rdma(struct perf_conn *conn)
+{
+	const struct perf_result *result = &conn->client->result;
+	const struct evrdma_seg seg = { .buf = conn->buf, .len = result->size };
+	const struct evrdma_work work = {
+		.op = result->test == PERF_WRITE ? EVRDMA_OP_WRITE : EVRDMA_OP_READ,
+		.segs = &seg,
+		.seg_count = 1,
+		.remote = conn->remote,
+	};
+
+	return evrdma_conn_submit(conn->conn, &work, work_done, conn);
+}
+
+static int submit(struct perf_conn *conn)
+{
+	const struct perf_result *result = &conn->client->result;
+
+	switch (result->test) {
+	case PERF_PING:
+		conn->begin_ns = perf_now_ns();
+		return evrdma_conn_send(conn->conn, conn->buf, result->size, NULL, NULL);
+	case PERF_SEND:
+		return evrdma_conn_send(conn->conn, conn->buf, result->size, send_done, conn);
+	default:
+		return submit_rdma(conn);
+	}
+}
+
+static int may_submit(const struct perf_conn *conn)
+{
+	const struct perf_client *client = conn->client;
+
+	return conn->sent < (uint64_t)client->perf->options.count && conn->credits &&
+	       conn->sent - conn->done < client->window;
+}
+
+static void pump(struct perf_conn *conn)
+{
+	int limited = conn->client->result.test == PERF_SEND;
+
+	while (may_submit(conn)) {
+		if (check(conn, submit(conn)))
+			return;
+		conn->sent++;
+		conn->credits -= limited;
+	}
+	if (conn->done < (uint64_t)conn->client->perf->options.count || conn->finished)
+		return;
+	conn->finished = 1;
+	say(conn, PERF_DONE);
+}
+
+static void answer_came(struct perf_conn *conn)
+{
+	struct perf_client *client = conn->client;
+
+	if (conn->done >= client->warm_up)
+		perf_hist_add(&client->result.hist, perf_now_ns() - conn->begin_ns);
+	through(conn);
+}
+
+/* --- a run ----------------------------------------------------------------------------------- */
+
+static void end_run(struct perf_client *client)
+{
+	client->result.end_ns = perf_now_ns();
+	perf_unwatch(client->perf);
+	perf_print(&client->perf->options, &client->result, !client->runs);
+	client->runs++;
+}
+
+static void disconnect_all(struct perf_client *client)
+{
+	for (long i = 0; i < client->total && !is_over(client); i++)
+		perf_check(client->perf, EVRDMA_STEP_DISCONNECT,
+			evrdma_conn_disconnect(client->conns[i].conn));
+}
+
+static void all_there(struct perf_client *client)
+{
+	if (client->result.test == PERF_CONNECT) {
+		client->result.connected_ns = perf_now_ns();
+		disconnect_all(client);
+		return;
+	}
+	client->result.begin_ns = perf_now_ns();
+	for (long i = 0; i < client->result.connections && !is_over(client); i++)
+		pump(&client->conns[i]);
+}
+
+static void one_there(struct perf_conn *conn)
+{
+	struct perf_client *client = conn->client;
+
+	if (++client->there == client->total)
+		all_there(client);
+}
+
+/* Writes and reads do not show at the server. */
+static int is_all(const struct perf_client *client, const struct perf_word *report)
+{
+	const uint64_t count = (uint64_t)client->perf->options.count;
+
+	if (client->result.test != PERF_PING && client->result.test != PERF_SEND)
+		return 1;
+	return report->messages == count && report->bytes == count * client->result.size;
+}
+
+static void report_came(struct perf_conn *conn, const struct perf_word *report)
+{
+	struct perf_client *client = conn->client;
+
+	if (!is_all(client, report)) {
+		tool_fail(&client->perf->tool,
+			"%s: %llu messages of %llu bytes came, %ld were sent",
+			ends_peer_text(&client->perf->ends), (unsigned long long)report->messages,
+			(unsigned long long)report->bytes, client->perf->options.count);
+		return;
+	}
+	client->result.messages += conn->done;
+	if (++client->reported < client->result.connections)
+		return;
+	end_run(client);
+	disconnect_all(client);
+}
+
+static void word_came(struct perf_conn *conn, const struct evrdma_recv *recv)
+{
+	struct perf_word word = { .type = PERF_DATA };
+
+	if (!perf_word_unpack(&word, recv->data, recv->len) && word.type == PERF_READY) {
+		conn->remote = word.remote;
+		one_there(conn);
+	} else if (word.type == PERF_GRANT) {
+		conn->credits += word.messages;
+		pump(conn);
+	} else if (word.type == PERF_REPORT) {
+		report_came(conn, &word);
+	} else {
+		check(conn, -EPROTO);
+	}
+}
+
+static void recv_came(struct evrdma_conn *unused, const struct evrdma_recv *recv, void *arg)
+{
+	struct perf_conn *conn = arg;
+	const uint8_t *data = recv->data;
+
+	if (is_over(conn->client))
+		return;
+	if (recv->len == conn->client->result.size && data[0] == PERF_DATA)
+		answer_came(conn);
+	else
+		word_came(conn, recv);
+}
+
+/* --- its connections ------------------------------------------------------------------------- */
+
+static void connected(struct perf_conn *conn)
+{
+	struct perf_client *client = conn->client;
+
+	if (client->result.test != PERF_CONNECT) {
+		say(conn, PERF_START);
+		return;
+	}
+	perf_hist_add(&client->result.hist, perf_now_ns() - conn->begin_ns);
+	client->perf->progress++;
+	one_there(conn);
+}
+
+static void end_conns(struct perf_client *client)
+{
+	for (long i = 0; client->conns && i < client->total; i++)
+		evrdma_buf_unref(client->conns[i].buf);
+	free(client->conns);
+	client->conns = NULL;
+	evrdma_pool_free(client->recv_pool);
+	evrdma_pool_free(client->send_pool);
+	client->recv_pool = client->send_pool = NULL;
+}
+
+static void next_run(struct perf_client *client)
+{
+	const struct perf_options *options = &client->perf->options;
+
+	if (client->result.test == PERF_CONNECT)
+		end_run(client);
+	end_conns(client);
+	client->result.size *= 2;
+	if (options->all_sizes && client->result.size <= (size_t)options->size)
+		start_run(client);
+	else
+		tool_stop(&client->perf->tool);
+}
+
+static void one_closed(struct perf_conn *conn)
+{
+	struct perf_client *client = conn->client;
+
+	conn->conn = NULL;
+	if (++client->closed == client->total && !is_over(client))
+		next_run(client);
+}
+
+static int is_expected(const struct perf_client *client)
+{
+	return client->result.test == PERF_CONNECT ? client->there == client->result.connections
+						   : client->reported == client->result.connections;
+}
+
+static void conn_event(struct evrdma_conn *unused, enum evrdma_conn_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	struct perf_conn *conn = arg;
+	struct perf *perf = conn->client->perf;
+
+	switch (event) {
+	case EVRDMA_CONN_CONNECTED:
+		connected(conn);
+		break;
+	case EVRDMA_CONN_DISCONNECTED:
+		if (!is_expected(conn->client))
+			tool_fail(&perf->tool,
+				"%s: disconnected too soon; see what the other side "
+				"says",
+				ends_peer_text(&perf->ends));
+		evrdma_conn_close(conn->conn);
+		break;
+	case EVRDMA_CONN_ERROR:
+		ends_fail_error(&perf->ends, error);
+		evrdma_conn_close(conn->conn);
+		break;
+	case EVRDMA_CONN_CLOSED:
+		one_closed(conn);
+		break;
+	case EVRDMA_CONN_WRITABLE:
+	case EVRDMA_CONN_ADDR_CHANGED:
+		break;
+	}
+}
+
+static int connect_one(struct perf_conn *conn, const struct evrdma_conn_options *options)
+{
+	const struct ends *ends = &conn->client->perf->ends;
+
+	conn->buf = evrdma_pool_get(conn->client->send_pool);
+	if (!conn->buf)
+		return -errno;
+	memset(evrdma_buf_data(conn->buf), PERF_DATA, conn->client->result.size);
+	conn->conn = evrdma_conn_new(conn->client->perf->base, options);
+	if (!conn->conn)
+		return -errno;
+	evrdma_conn_setcb(conn->conn, recv_came, conn_event, conn);
+	conn->begin_ns = perf_now_ns();
+	return evrdma_conn_connect(conn->conn, ends_local(ends), ends_remote(ends));
+}
+
+static void fill_options(const struct perf_client *client, struct evrdma_conn_options *options)
+{
+	const uint32_t words = 8;
+
+	evrdma_conn_options_init(options);
+	options->connect_timeout_ms = (int)client->perf->options.patience_s * 1000;
+	options->send_depth = client->window + words;
+	options->recv_depth = words;
+	options->recv_pool = client->recv_pool;
+	options->initiator_depth =
+		(uint8_t)(client->window < PERF_READS ? client->window : PERF_READS);
+}
+
+static void connect_all(struct perf_client *client)
+{
+	uint8_t greeting[PERF_HELLO_BYTES];
+	const struct perf_hello hello = { client->result.test, client->window,
+		(uint32_t)client->result.size };
+	struct evrdma_conn_options options;
+
+	fill_options(client, &options);
+	perf_hello_pack(&hello, greeting);
+	options.private_data = greeting;
+	options.private_data_len = sizeof(greeting);
+	client->result.begin_ns = perf_now_ns();
+	for (long i = 0; i < client->total; i++) {
+		client->conns[i].client = client;
+		client->conns[i].credits = 2ull * client->window;
+		if (perf_check(client->perf, EVRDMA_STEP_CONNECT,
+			    connect_one(&client->conns[i], &options)))
+			return;
+	}
+}
+
+static int make_room(struct perf_client *client)
+{
+	size_t size = client->result.size;
+
+	if (size < PERF_WORD_BYTES)
+		size = PERF_WORD_BYTES;
+	client->send_pool = evrdma_pool_new(client->perf->base, size, 0);
+	client->recv_pool = evrdma_pool_new(
+		client->perf->base, client->result.test == PERF_PING ? size : PERF_WORD_BYTES, 0);
+	client->conns = calloc((size_t)client->total, sizeof(*client->conns));
+	return client->conns && client->send_pool && client->recv_pool ? 0 : -1;
+}
+
+static uint64_t goal(const struct perf_client *client)
+{
+	const struct perf_options *options = &client->perf->options;
+
+	if (options->test == PERF_CONNECT)
+		return (uint64_t)options->connections;
+	return (uint64_t)options->connections * (uint64_t)options->count;
+}
+
+static void start_run(struct perf_client *client)
+{
+	const struct perf_options *options = &client->perf->options;
+	struct perf_result *result = &client->result;
+
+	client->window =
+		options->test == PERF_PING ? 1 : perf_window(options->window, result->size);
+	client->there = client->reported = client->closed = 0;
+	result->window = client->window;
+	result->messages = 0;
+	memset(&result->hist, 0, sizeof(result->hist));
+	perf_watch(client->perf, goal(client));
+	if (make_room(client))
+		tool_fail(&client->perf->tool, "out of memory; make -n or -S smaller");
+	else
+		connect_all(client);
+}
+
+void perf_client_start(struct perf *perf)
+{
+	const struct perf_options *options = &perf->options;
+	struct perf_client *client = calloc(1, sizeof(*client));
+
+	perf->client = client;
+	if (!client) {
+		tool_fail(&perf->tool, "out of memory");
+		return;
+	}
+	client->perf = perf;
+	client->warm_up = (uint64_t)options->count / WARM_UP_PART;
+	if (client->warm_up > WARM_UP_MAX)
+		client->warm_up = WARM_UP_MAX;
+	client->result.test = (enum perf_test)options->test;
+	client->result.connections = options->connections;
+	client->total = options->connections + options->idle;
+	client->result.size = options->all_sizes ? 1 : (size_t)options->size;
+	start_run(client);
+}
+
+/* What the run had is its own till the loop is over: buffers outlive their base. */
+void perf_client_free(struct perf_client *client)
+{
+	if (!client)
+		return;
+	for (long i = 0; client->conns && i < client->total; i++)
+		evrdma_buf_unref(client->conns[i].buf);
+	free(client->conns);
+	free(client);
+}

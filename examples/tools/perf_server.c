@@ -1,0 +1,304 @@
+/* The server of evrdma-perf: gets ready what a client's greeting asks for, and counts what comes.
+ */
+#include "perf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct perf_server {
+	struct perf *perf;
+	struct evrdma_listener *listener;
+	struct evrdma_pool *words; /* for what is said */
+};
+
+/* A connection of a client. */
+struct perf_peer {
+	struct perf_server *server;
+	struct evrdma_conn *conn;
+	struct perf_hello hello;
+	struct evrdma_pool *pool;  /* that it receives into */
+	struct evrdma_buf *memory; /* for the client's RDMA */
+	uint32_t grant_after;	   /* messages, of which it is told that it may send more */
+	uint32_t ungranted;
+	uint64_t messages;
+	uint64_t bytes;
+};
+
+static void fail(struct perf_peer *peer, int ret)
+{
+	const struct evrdma_error error = {
+		.err = -ret, .step = EVRDMA_STEP_TRANSFER, .cm_event = -1
+	};
+
+	if (!ret || peer->server->perf->tool.stopping)
+		return;
+	ends_tell_error(&peer->server->perf->ends, &error);
+	evrdma_conn_close(peer->conn);
+}
+
+/* --- what is said ---------------------------------------------------------------------------- */
+
+static int say(struct perf_peer *peer, const struct perf_word *word)
+{
+	struct evrdma_buf *buf = evrdma_pool_get(peer->server->words);
+	int ret;
+
+	if (!buf)
+		return -errno;
+	perf_word_pack(word, evrdma_buf_data(buf));
+	ret = evrdma_conn_send(peer->conn, buf, PERF_WORD_BYTES, NULL, NULL);
+	evrdma_buf_unref(buf);
+	return ret;
+}
+
+static int say_ready(struct perf_peer *peer)
+{
+	struct perf_word word = { .type = PERF_READY };
+	int ret = 0;
+
+	if (peer->memory)
+		ret = evrdma_conn_expose(peer->conn, peer->memory, &word.remote);
+	return ret ? ret : say(peer, &word);
+}
+
+static int say_report(struct perf_peer *peer)
+{
+	const struct perf_word word = {
+		.type = PERF_REPORT, .messages = peer->messages, .bytes = peer->bytes
+	};
+
+	return say(peer, &word);
+}
+
+static int grant(struct perf_peer *peer)
+{
+	const struct perf_word word = { .type = PERF_GRANT, .messages = peer->ungranted };
+
+	if (peer->ungranted < peer->grant_after)
+		return 0;
+	peer->ungranted = 0;
+	return say(peer, &word);
+}
+
+/* --- what comes ------------------------------------------------------------------------------ */
+
+static int data_came(struct perf_peer *peer, const struct evrdma_recv *recv)
+{
+	peer->messages++;
+	peer->bytes += recv->len;
+	if (peer->hello.test == PERF_PING)
+		return evrdma_conn_send(peer->conn, recv->buf, recv->len, NULL, NULL);
+	peer->ungranted++;
+	return grant(peer);
+}
+
+static int word_came(struct perf_peer *peer, const struct evrdma_recv *recv)
+{
+	struct perf_word word;
+
+	if (perf_word_unpack(&word, recv->data, recv->len))
+		return -EPROTO;
+	switch (word.type) {
+	case PERF_START:
+		return say_ready(peer);
+	case PERF_DONE:
+		return say_report(peer);
+	default:
+		return -EPROTO;
+	}
+}
+
+static void recv_came(struct evrdma_conn *conn, const struct evrdma_recv *recv, void *arg)
+{
+	struct perf_peer *peer = arg;
+	const uint8_t *data = recv->data;
+
+	if (!recv->len)
+		fail(peer, -EPROTO);
+	else if (data[0] == PERF_DATA)
+		fail(peer, data_came(peer, recv));
+	else
+		fail(peer, word_came(peer, recv));
+}
+
+/* --- its beginning and its end --------------------------------------------------------------- */
+
+static void free_peer(struct perf_peer *peer)
+{
+	evrdma_buf_unref(peer->memory);
+	evrdma_pool_free(peer->pool);
+	free(peer);
+}
+
+static void conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	struct perf_peer *peer = arg;
+	struct perf *perf = peer->server->perf;
+
+	switch (event) {
+	case EVRDMA_CONN_ERROR:
+		if (!perf->tool.stopping)
+			ends_tell_error(&perf->ends, error);
+		evrdma_conn_close(conn);
+		break;
+	case EVRDMA_CONN_DISCONNECTED:
+		evrdma_conn_close(conn);
+		break;
+	case EVRDMA_CONN_CLOSED:
+		free_peer(peer);
+		break;
+	case EVRDMA_CONN_CONNECTED:
+	case EVRDMA_CONN_WRITABLE:
+	case EVRDMA_CONN_ADDR_CHANGED:
+		break;
+	}
+}
+
+static void free_memory(void *data, size_t size, void *arg)
+{
+	free(data);
+}
+
+static int make_memory(struct perf_peer *peer)
+{
+	const unsigned flags = EVRDMA_BUF_OPT_REMOTE_READ | EVRDMA_BUF_OPT_REMOTE_WRITE;
+	void *data;
+
+	if (peer->hello.test != PERF_WRITE && peer->hello.test != PERF_READ)
+		return 0;
+	data = calloc(1, peer->hello.size);
+	if (data)
+		peer->memory =
+			evrdma_buf_new_reference(data, peer->hello.size, flags, free_memory, NULL);
+	if (!peer->memory)
+		free(data);
+	return peer->memory ? 0 : -1;
+}
+
+/* For PERF_SEND twice the window, so that who sends seldom waits for a grant. */
+static uint32_t recv_depth(const struct perf_peer *peer)
+{
+	const uint32_t words = 4;
+
+	if (peer->hello.test != PERF_SEND)
+		return words;
+	return words + 2 * perf_window(peer->hello.window, peer->hello.size);
+}
+
+static size_t recv_size(const struct perf_peer *peer)
+{
+	int is_data = peer->hello.test == PERF_SEND || peer->hello.test == PERF_PING;
+
+	return is_data && peer->hello.size > PERF_WORD_BYTES ? peer->hello.size : PERF_WORD_BYTES;
+}
+
+static int make_conn(struct perf_peer *peer)
+{
+	struct evrdma_base *base = peer->server->perf->base;
+	struct evrdma_conn_options options;
+
+	peer->pool = evrdma_pool_new(base, recv_size(peer), 0);
+	if (!peer->pool || make_memory(peer))
+		return -1;
+	evrdma_conn_options_init(&options);
+	options.recv_pool = peer->pool;
+	options.recv_depth = recv_depth(peer);
+	options.responder_resources = PERF_READS;
+	peer->conn = evrdma_conn_new(base, &options);
+	return peer->conn ? 0 : -1;
+}
+
+static struct perf_peer *make_peer(struct perf_server *server, const struct perf_hello *hello)
+{
+	struct perf_peer *peer = calloc(1, sizeof(*peer));
+
+	if (!peer)
+		return NULL;
+	peer->server = server;
+	peer->hello = *hello;
+	peer->grant_after = (perf_window(hello->window, hello->size) + 1) / 2;
+	if (!make_conn(peer))
+		return peer;
+	free_peer(peer);
+	return NULL;
+}
+
+static void refuse(struct perf_server *server, struct evrdma_request *request, int err)
+{
+	const struct evrdma_error error = {
+		.err = err, .step = EVRDMA_STEP_ACCEPT, .cm_event = -1
+	};
+
+	evrdma_request_reject(request, NULL, 0);
+	ends_tell_error(&server->perf->ends, &error);
+}
+
+static void accept_peer(
+	struct perf_server *server, struct evrdma_request *request, const struct perf_hello *hello)
+{
+	struct perf_peer *peer = make_peer(server, hello);
+	int ret;
+
+	if (!peer) {
+		refuse(server, request, errno);
+		return;
+	}
+	evrdma_conn_setcb(peer->conn, recv_came, conn_event, peer);
+	ret = evrdma_conn_accept(peer->conn, request);
+	if (!ret)
+		return;
+	evrdma_conn_close(peer->conn);
+	refuse(server, request, -ret);
+}
+
+static void request_came(
+	struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
+{
+	struct perf_server *server = arg;
+	struct perf_hello hello;
+	size_t len;
+	const void *greeting = evrdma_request_get_private_data(request, &len);
+
+	if (server->perf->tool.stopping)
+		evrdma_request_reject(request, NULL, 0);
+	else if (perf_hello_unpack(&hello, greeting, len))
+		refuse(server, request, EPROTO);
+	else
+		accept_peer(server, request, &hello);
+}
+
+static void listener_event(struct evrdma_listener *listener, enum evrdma_listener_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	struct perf_server *server = arg;
+
+	if (event == EVRDMA_LISTENER_ERROR)
+		ends_fail_error(&server->perf->ends, error);
+}
+
+void perf_server_start(struct perf *perf)
+{
+	struct perf_server *server = calloc(1, sizeof(*server));
+
+	perf->server = server;
+	if (server)
+		server->words = evrdma_pool_new(perf->base, PERF_WORD_BYTES, 0);
+	if (!server || !server->words) {
+		tool_fail(&perf->tool, "out of memory");
+		return;
+	}
+	server->perf = perf;
+	server->listener = evrdma_listener_new(
+		perf->base, ends_local(&perf->ends), NULL, request_came, server);
+	if (!server->listener)
+		ends_fail_listen(&perf->ends, errno);
+	else
+		evrdma_listener_set_event_cb(server->listener, listener_event);
+}
+
+void perf_server_free(struct perf_server *server)
+{
+	free(server);
+}

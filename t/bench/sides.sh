@@ -1,0 +1,135 @@
+# Sourced by table.sh and series.sh: one run of one side, which prints its number, or nothing when it
+# failed. Each has a port of its own.
+. "$top_srcdir/t/interop/ends.sh"
+
+perf_bin=$top_builddir/examples/tools/.libs/evrdma-perf
+minimal=$top_builddir/t/bench/.libs/minimal
+tmp=$(mktemp -d)
+echo 20000 >"$tmp/port"
+scale=${BENCH_SCALE:-100}
+
+# Into $port; a side may be a subshell.
+next_port() {
+	port=$(($(cat "$tmp/port") + 1))
+	echo $port >"$tmp/port"
+}
+
+# scaled COUNT: as many as the scale leaves of them, 10 at least.
+scaled() {
+	set -- $(($1 * scale / 100))
+	[ "$1" -ge 10 ] && echo "$1" || echo 10
+}
+
+limit() { busybox timeout 120 "$@"; }
+
+# after WAIT SERVER... -- CLIENT...: what the client prints, once the server is there. The server ends by
+# itself, or is ended.
+after() {
+	wait=$1 server_words=
+	shift
+	while [ "$1" != -- ]; do
+		server_words="$server_words $1"
+		shift
+	done
+	shift
+	# shellcheck disable=SC2086 # words
+	limit $server_words >/dev/null 2>&1 &
+	server=$!
+	$wait $port >/dev/null 2>&1
+	limit "$@" 2>/dev/null
+	kill $server 2>/dev/null
+	wait $server 2>/dev/null
+}
+
+# A stock program in the environment of the core that it is to run on.
+at_core() {
+	core=$1
+	shift
+	(end_env "$core" && "$@")
+}
+
+# field NAME: of the JSON on stdin.
+field() { sed -n "s/.*\"$1\":\\([0-9.]*\\).*/\\1/p"; }
+
+# perf FIELD ARGUMENT...: of both sides.
+perf() {
+	next_port
+	want=$1
+	shift
+	spin=
+	case " $* " in *" -e "*) spin='-e 1000' ;; esac
+	# shellcheck disable=SC2086 # an option with its value
+	at_core ours@ours after wait_listener "$perf_bin" -b "$EVR_IP4" -p $port $spin -- \
+		"$perf_bin" -s "$EVR_IP4" -p $port -J "$@" | field "$want"
+}
+
+# perf_connect N: microseconds of a connection, made and ended.
+perf_connect() {
+	next_port
+	at_core ours@ours after wait_listener "$perf_bin" -b "$EVR_IP4" -p $port -- \
+		"$perf_bin" -s "$EVR_IP4" -p $port -J -t connect -n "$1" >"$tmp/json"
+	awk -v n="$1" -v made="$(field connect_s <"$tmp/json")" \
+		-v ended="$(field disconnect_s <"$tmp/json")" \
+		'BEGIN { if (made) printf "%.1f\n", (made + ended) * 1e6 / n }'
+}
+
+# cmtime END N: the same, by the sum of its steps.
+cmtime_sum() {
+	next_port
+	case $1 in ours@*) bin=$ours_bin ;; *) bin=/usr/bin ;; esac
+	at_core "$1" after wait_listener "$bin/cmtime" -b "$EVR_IP4" -p $port -- \
+		"$bin/cmtime" -s "$EVR_IP4" -p $port -c "$2" | awk '
+		/^[a-z ]+ *:? +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+$/ { sum += $NF }
+		END { if (sum) printf "%.1f\n", sum }'
+}
+
+minimal_ping() {
+	next_port
+	at_core ours@ours after wait_listener "$minimal" $port "$EVR_IP4" -- \
+		"$minimal" $port "$EVR_IP4" "$1"
+}
+
+tcp_listens() { wait_until 20 sh -c "ss -Hltn 'sport = :$1' | grep -q ."; }
+
+# ibv_pingpong COUNT [-e]: of verbs alone, which meets over TCP.
+ibv_pingpong() {
+	next_port
+	count=$1
+	shift
+	set -- ibv_rc_pingpong -d "$EVR_DEV" -g 1 -s 64 -p $port -n "$count" "$@"
+	after tcp_listens "$@" -- "$@" "$EVR_IP4" |
+		sed -n 's/.* = \([0-9.]*\) usec\/iter.*/\1/p'
+}
+
+# perftest COLUMN TOOL SIZE COUNT [OPTION]...: a column of its row, of MB/s or messages.
+perftest() {
+	next_port
+	column=$1 tool=$2 size=$3 count=$4
+	shift 4
+	set -- "$tool" -R -d "$EVR_DEV" -F -p $port -s "$size" -n "$count" "$@"
+	after wait_listener "$@" -- "$@" "$EVR_IP4" | awk -v size="$size" -v column="$column" '
+		$1 == size && NF >= 5 { print column == "rate" ? $5 * 1e6 : $4 * 1048576 / 1e6 }'
+}
+
+# rstream CORE SIZE COUNT: microseconds of a transfer by the stock tool.
+rstream_us() {
+	next_port
+	at_core "stock@$1" after wait_listener rstream -b "$EVR_IP4" -p $port -T b -S "$2" -C "$3" -- \
+		rstream -s "$EVR_IP4" -p $port -T b -S "$2" -C "$3" |
+		awk '$1 == "custom" { print $NF }'
+}
+
+# rstream_rate CORE SIZE COUNT: messages a second, one way, by the same.
+rstream_rate() {
+	rstream_us "$@" | awk '{ if ($1) printf "%.1f\n", 1e6 / $1 }'
+}
+
+# group SIZE COUNT: what a receiver got a second.
+group() {
+	next_port
+	limit "$perf_bin" -m 239.9.9.9 -b "$EVR_IP4" -p $port -J >"$tmp/received" & receiver=$!
+	sleep 1
+	limit "$perf_bin" -t group -s 239.9.9.9 -b "$EVR_IP4" -p $port -S "$1" -C "$2" >/dev/null
+	wait $receiver
+	field messages_per_s <"$tmp/received"
+}

@@ -1,0 +1,117 @@
+#!/bin/sh
+# table.sh rxe|siw ROUNDS: the samples of the table, in $EVR_OUT/samples: row, unit, what is better,
+# the goal of the ratio, whose, number. The sides of a row take turns.
+. "$top_srcdir/t/bench/sides.sh"
+
+kind=$1 rounds=${2:-3}
+
+# row NAME UNIT lower|higher GOAL, then the sides; the first is ours.
+row() { name=$1 unit=$2 better=$3 goal=$4; }
+
+# side WHOSE COMMAND...
+side() {
+	whose=$1
+	shift
+	value=$("$@")
+	printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$name" "$unit" "$better" "$goal" "$whose" "$value" >>"$EVR_OUT/samples"
+	echo "$name, $whose: ${value:-failed} $unit"
+}
+
+connection_rows() {
+	n=$(scaled 200)
+	row "connection, as cmtime makes it" us lower 0.9
+	side ours cmtime_sum ours@ours "$n"
+	side "cmtime" cmtime_sum stock@stock "$n"
+	row "connection, as the library makes it" us lower 0.6
+	side ours perf_connect "$n"
+	side "cmtime" cmtime_sum stock@stock "$n"
+}
+
+ping_rows() {
+	n=$(scaled 5000)
+	row "ping of 64 bytes, by events" us lower 1.05
+	side ours perf mean -t ping -C "$n"
+	side "minimal loop" minimal_ping "$n"
+	side "ibv_rc_pingpong -e" ibv_pingpong "$n" -e
+	row "ping of 64 bytes, polling" us lower 1.05
+	side ours perf mean -t ping -C "$n" -e 1000
+	side "ibv_rc_pingpong" ibv_pingpong "$n"
+	row "ping of 64 bytes on 10 of 500 connections" messages/s higher 0.9
+	side ours perf messages_per_s -t ping -C "$((n / 10))" -n 10 -i 490
+	side "ours, 10 connections" perf messages_per_s -t ping -C "$((n / 10))" -n 10
+}
+
+send_rows() {
+	n=$(scaled 20000)
+	row "send of 64 bytes, window of 64" messages/s higher 1.0
+	side ours perf messages_per_s -t send -S 64 -C "$n"
+	side "ib_send_bw" perftest rate ib_send_bw 64 "$n"
+	side "ib_send_bw -e" perftest rate ib_send_bw 64 "$n" -e
+	side "ib_send_bw -l 32" perftest rate ib_send_bw 64 "$((n / 32 * 32))" -l 32
+	row "send of 64 bytes, beside a stream" messages/s higher 2.0
+	side ours perf messages_per_s -t send -S 64 -C "$n"
+	side "rstream" rstream_rate stock 64 "$n"
+	for size in 65536 1048576; do
+		n=$(scaled $((200000000 / size)))
+		row "send of $size bytes" MB/s higher 1.0
+		side ours perf_mb -t send -S $size -C "$n"
+		side "ib_send_bw" perftest mb ib_send_bw $size "$n"
+		row "send of $size bytes, beside a stream" MB/s higher 1.5
+		side ours perf_mb -t send -S $size -C "$n"
+		side "rstream" rstream_mb stock $size "$n"
+	done
+}
+
+perf_mb() { perf bytes_per_s "$@" | awk '{ printf "%.2f\n", $1 / 1e6 }'; }
+
+# rstream says what a transfer there and back takes, per transfer one way.
+rstream_mb() { rstream_us "$@" | awk -v size="$2" '{ if ($1) printf "%.2f\n", size / $1 }'; }
+
+memory_rows() {
+	for op in write read; do
+		n=$(scaled 3000)
+		row "RDMA $op of 65536 bytes" MB/s higher 1.0
+		side ours perf_mb -t $op -S 65536 -C "$n"
+		side "ib_${op}_bw" perftest mb ib_${op}_bw 65536 "$n"
+	done
+}
+
+stream_rows() {
+	for size in 64 65536 1048576; do
+		n=$(scaled $((size < 4096 ? 2000 : 50000000 / size)))
+		row "rstream of $size bytes" us lower $([ $size -lt 65536 ] && echo 0.91 || echo 0.77)
+		side ours rstream_us ours $size "$n"
+		side "stock librdmacm" rstream_us stock $size "$n"
+	done
+}
+
+group_rows() {
+	for size in 100 1000; do
+		row "multicast of $size bytes" messages/s higher 1.0
+		side ours group $size "$(scaled 20000)"
+		side "ib_send_bw -c UD" perftest rate ib_send_bw $size "$(scaled 20000)" -c UD
+	done
+}
+
+# Of what machine the numbers are.
+machine() {
+	uname -srm
+	sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1
+	echo "processors: $(nproc); idle=poll: $(grep -c idle=poll /proc/cmdline)"
+	dpkg-query -W -f '${Package} ${Version}\n' librdmacm1 perftest ibverbs-utils libevent-2.1-7 2>/dev/null || :
+}
+
+dev_up "$kind"
+machine >"$EVR_OUT/machine"
+: >"$EVR_OUT/samples"
+for round in $(seq "$rounds"); do
+	echo "round $round of $rounds"
+	connection_rows
+	ping_rows
+	send_rows
+	memory_rows
+	stream_rows
+	[ "$kind" = siw ] || group_rows
+done
+dev_down
+rm -rf "$tmp"

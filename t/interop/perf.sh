@@ -1,0 +1,157 @@
+#!/bin/sh
+# perf.sh rxe|siw: evrdma-perf, each test of it, and what it says when something is wrong.
+. "$top_srcdir/t/guest/lib.sh"
+
+kind=$1
+perf=$top_builddir/examples/tools/.libs/evrdma-perf
+export LD_LIBRARY_PATH="$top_builddir/.libs"
+tmp=$(mktemp -d)
+
+# client ARGUMENT...
+client() { timeout 60 "$perf" -s "$EVR_IP4" "$@" >"$tmp/out" 2>"$tmp/err"; }
+
+# A heading and a row of numbers, the first of which is the size and the second the messages.
+has_row() {
+	cat "$tmp/out" "$tmp/err"
+	[ "$(wc -l <"$tmp/out")" -eq 2 ] && [ ! -s "$tmp/err" ] &&
+		grep -Eq "^$1 +$2 +$3( +[0-9.]+)+\$" "$tmp/out"
+}
+
+# runs TEST SIZE MESSAGES ARGUMENT...
+runs() {
+	test=$1 size=$2 messages=$3
+	shift 3
+	client -t "$test" -S "$size" "$@" && has_row "$test" "$size" "$messages"
+}
+
+# json ARGUMENT...: each line, whose test is to be true of the object r.
+json() {
+	is=$1
+	shift
+	client -J "$@" || return
+	cat "$tmp/out"
+	python3 -c "
+import json, sys
+rs = [json.loads(line) for line in open('$tmp/out')]
+sys.exit(0 if rs and all($is for r in rs) else 1)"
+}
+
+# fails TEXT COMMAND...: one line on stderr that has it, status 1, no row.
+fails() {
+	text=$1 status=0
+	shift
+	"$@" || status=$?
+	cat "$tmp/out" "$tmp/err"
+	[ $status -eq 1 ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] && grep -qF -e "$text" "$tmp/err" &&
+		! grep -q '^[a-z]* .*[0-9]$' "$tmp/out"
+}
+
+start_server() {
+	"$perf" -b "$EVR_IP4" >"$tmp/server.out" 2>"$tmp/server.err" &
+	server=$!
+	wait_listener 7474
+}
+
+# The server, which is to end by the signal with STATUS.
+end_server() {
+	kill $server
+	wait $server && status=0 || status=$?
+	cat "$tmp/server.out" "$tmp/server.err"
+	[ $status -eq "$1" ]
+}
+
+tests() {
+	for test in ping send write read; do
+		for size in 1 32 64 4096 65536 1048576; do
+			cell "$kind: $test of $size bytes" runs $test $size 60 -C 60
+		done
+		cell "$kind: $test on three connections" runs $test 3000 900 -C 300 -n 3
+		cell "$kind: $test beside idle ones" runs $test 64 400 -C 200 -n 2 -i 5
+		cell "$kind: $test, one under way" runs $test 64 100 -C 100 -w 1
+		cell "$kind: $test, one in all" runs $test 64 1 -C 1 -n 1
+		cell "$kind: $test, polling" runs $test 64 200 -C 200 -e 100
+		cell "$kind: $test of all sizes as JSON" json \
+			"len(rs) == 21 and r['test'] == '$test' and r['messages'] == 20 and
+			r['seconds'] > 0 and r['bytes_per_s'] > 0" -t $test -S all -C 20
+	done
+	cell "$kind: send of 4 MiB keeps within its memory" json \
+		"r['window'] == 16 and r['messages'] == 20" -t send -S 4194304 -C 20
+	cell "$kind: the times of a ping go up" json \
+		"r['us']['min'] <= r['us']['p50'] <= r['us']['p90'] <= r['us']['p99'] <=
+		r['us']['p99.9'] <= r['us']['max']" -C 500
+	cell "$kind: connections" json \
+		"r['connections'] == 10 and r['connect_s'] > 0 and r['disconnect_s'] > 0 and
+		r['us']['max'] <= r['connect_s'] * 1e6" -t connect -n 10
+	client -t connect -n 4
+	cell "$kind: connections, for people" has_row connect 4 '[0-9.]+'
+	cell "$kind: over IPv6" v6
+}
+
+v6() {
+	"$perf" -b "$EVR_IP6" -p 7475 & six=$!
+	wait_listener 7475
+	timeout 60 "$perf" -s "$EVR_IP6" -p 7475 -t send -C 50 >"$tmp/out" 2>"$tmp/err" &&
+		has_row send 64 50 && kill $six && wait $six
+}
+
+# The server killed in the middle of a run that would never end.
+killed_in_the_middle() {
+	(sleep 1; kill -KILL $server) &
+	client -t "$1" -C 1000000000
+}
+
+stopped_in_the_middle() {
+	(sleep 1; kill -STOP $server) &
+	client -t ping -C 1000000000 -T 3
+}
+
+interrupted_in_the_middle() {
+	"$perf" -s "$EVR_IP4" -C 1000000000 >"$tmp/out" 2>"$tmp/err" & pid=$!
+	sleep 1
+	kill -INT $pid
+	wait $pid
+}
+
+# A client of another kind is refused, and the server goes on.
+stranger() {
+	LD_LIBRARY_PATH=$top_builddir/.libs timeout 20 "$top_builddir/examples/tools/.libs/ucmatose" \
+		-s "$EVR_IP4" -p 7474 >/dev/null 2>&1 && return 1
+	client -C 10 && has_row ping 64 10
+}
+
+group() {
+	"$perf" -m 239.1.1.1 -b "$EVR_IP4" >"$tmp/one" & one=$!
+	"$perf" -m 239.1.1.1 -b "$EVR_IP4" -J >"$tmp/two" & two=$!
+	sleep 2 # both are members
+	timeout 60 "$perf" -t group -s 239.1.1.1 -b "$EVR_IP4" -S 1000 -C 2000 -w 16 \
+		>"$tmp/out" 2>"$tmp/err" && has_row group 1000 2000 && wait $one && wait $two &&
+		cat "$tmp/one" "$tmp/two" && python3 -c "
+import json, sys
+r = json.loads(open('$tmp/two').read())
+sys.exit(0 if r['messages'] + r['lost'] == 2000 and r['messages'] > 0 else 1)"
+}
+
+dev_up "$kind"
+start_server
+tests
+[ "$kind" = siw ] || cell "$kind: a group of two receivers" group
+cell "$kind: interrupted" fails "interrupted after" interrupted_in_the_middle
+cell "$kind: the server ends well" end_server 0
+start_server
+cell "$kind: a stranger is refused, and others are served" stranger
+cell "$kind: the server that refused says so by its status" end_server 1
+for test in ping send write read; do
+	start_server
+	cell "$kind: the server killed in the middle of $test" fails "$EVR_IP4" \
+		killed_in_the_middle $test
+	wait $server
+done
+start_server
+cell "$kind: the server stopped in the middle" fails "nothing came for 3 s" stopped_in_the_middle
+kill -CONT $server
+kill $server
+wait $server
+cell "$kind: nobody listens" fails "see whether a server is running there" client -C 1
+dev_down
+rm -rf "$tmp"
+done_testing
