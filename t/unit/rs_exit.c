@@ -18,6 +18,7 @@
 #include "rs/rs.h"
 #include "unit/fake_main.h"
 #include "util/clock.h"
+#include "util/thread.h"
 
 enum { EXIT_US = 500000, TICK_US = 1000, MOMENT_NS = 100000 };
 enum { BYTES = 3000, PAIRS = 3, CHILD_S = 60 };
@@ -211,7 +212,7 @@ END_TEST
 
 /* --- other threads --------------------------------------------------------------------------- */
 
-static atomic_bool is_held;
+static atomic_bool is_held; /* a lock, or a thread in a call */
 
 static void *hold(void *rs)
 {
@@ -229,12 +230,10 @@ static int time_is_kept_and_first_peer_knows_all(void)
 
 START_TEST(one_whose_lock_is_never_free_holds_up_nobody)
 {
-	pthread_t thread;
-
 	connect_pair(0);
 	connect_pair(1);
 	send_all(0);
-	ck_assert_int_eq(pthread_create(&thread, NULL, hold, evr_rs_get(pairs[1].client)), 0);
+	ck_assert_int_eq(evr_thread_start(hold, evr_rs_get(pairs[1].client)), 0);
 	while (!is_held)
 		sched_yield();
 	steps = 1;
@@ -251,10 +250,9 @@ static void *run_rclose(void *arg)
 /* In another thread, which has come as far as to take the number. */
 static void close_first(void)
 {
-	pthread_t thread;
 	struct evr_rs *rs;
 
-	ck_assert_int_eq(pthread_create(&thread, NULL, run_rclose, NULL), 0);
+	ck_assert_int_eq(evr_thread_start(run_rclose, NULL), 0);
 	while ((rs = evr_rs_get(pairs[0].client)))
 		evr_rs_put(rs);
 }
@@ -289,12 +287,10 @@ static int nobody_sleeps(void)
 
 START_TEST(who_waits_in_a_call_leaves_it)
 {
-	pthread_t thread;
-
 	connect_pair(0);
 	ck_assert_ok(rfcntl(pairs[0].client, F_SETFL, O_RDWR));
 	is_held = true;
-	ck_assert_int_eq(pthread_create(&thread, NULL, receive, NULL), 0);
+	ck_assert_int_eq(evr_thread_start(receive, NULL), 0);
 	end_with(nobody_sleeps);
 }
 END_TEST
