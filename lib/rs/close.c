@@ -19,7 +19,7 @@ enum {
 	EXIT_US = 500000, /* what the end of the process waits, for all of them */
 };
 
-static atomic_uint closers; /* in rclose() */
+static atomic_uint closers; /* threads in rclose() */
 
 static uint64_t in_ms(uint64_t ms)
 {
@@ -200,14 +200,17 @@ static bool end_one(struct evr_rs *rs)
 	return takes;
 }
 
-/* Other threads may be in calls still: one whose lock is in use has its turn later. */
+/*
+ * Other threads may be in calls still, or this one, in a signal handler: one that is in use has its
+ * turn later.
+ */
 static bool end_unless_used(int fd)
 {
-	struct evr_rs *rs = evr_rs_get(fd);
+	struct evr_rs *rs = evr_rs_try(fd);
 	bool left = true;
 
 	if (!rs)
-		return false;
+		return true;
 	if (!pthread_mutex_trylock(&rs->lock)) {
 		left = end_one(rs);
 		pthread_mutex_unlock(&rs->lock);

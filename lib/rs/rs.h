@@ -152,6 +152,8 @@ void evr_rs_end(struct evr_rs *rs);
  */
 int evr_rs_table_add(int fd, struct evr_rs *rs, struct evr_rs **stale);
 struct evr_rs *evr_rs_get(int fd);
+/* Without waiting: NULL, too, while another thread is about to get it. */
+struct evr_rs *evr_rs_try(int fd);
 struct evr_rs *evr_rs_table_remove(int fd);
 /* The first number from there on that stands for one, or -1. */
 int evr_rs_table_next(int fd);

@@ -35,6 +35,11 @@ struct evr_rs *evr_rs_get(int fd)
 	return evr_fdmap_get(&table, fd, hold);
 }
 
+struct evr_rs *evr_rs_try(int fd)
+{
+	return evr_fdmap_try(&table, fd, hold);
+}
+
 int evr_rs_table_next(int fd)
 {
 	return evr_fdmap_next(&table, fd, NULL);
