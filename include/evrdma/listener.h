@@ -87,6 +87,7 @@ typedef void (*evrdma_listener_event_cb)(struct evrdma_listener *listener,
  * Listens on addr: an address of a device, or a wildcard for all devices that are there and will
  * come. Costs a few system calls, and the opening of the device for an address not yet used.
  * options may be NULL. Requests come to request_cb from the loop.
+ * A port of 0 is chosen; where TCP has that one, on iWARP, another is, up to ten of them.
  * Returns NULL and sets errno: EADDRINUSE, EADDRNOTAVAIL, ENODEV (the address is on no RDMA
  * device), EACCES (a port below 1024), EAFNOSUPPORT, EINVAL, ENOMEM, EPIPE (the base is being
  * closed). Since 0.1.

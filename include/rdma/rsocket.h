@@ -77,7 +77,8 @@ int rshutdown(int socket, int how);
 /*
  * A blocking rsocket waits until what it has sent has arrived, for a few seconds at most, or as
  * long as SO_LINGER says; of a nonblocking one that goes on by itself, and so does the end of any
- * whose connect has no answer yet.
+ * whose connect has no answer yet. exit(3) does the same for all that is open, and waits for half a
+ * second at most.
  */
 int rclose(int socket);
 

@@ -9,7 +9,6 @@
 #include "config.h"
 
 #include <errno.h>
-#include <rdma/rsocket.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -89,7 +88,7 @@ static void end_change(struct evr_pre_list *gone)
 	pthread_mutex_unlock(&numbers);
 }
 
-/* --- fork and exit --------------------------------------------------------------------------- */
+/* --- fork ------------------------------------------------------------------------------------ */
 
 static void before_fork(void)
 {
@@ -123,23 +122,6 @@ static void begin(void)
 {
 	owner = getpid();
 	pthread_atfork(before_fork, in_parent, in_child);
-}
-
-/* Another thread may be in a call of it: nobody waits for that any more. */
-static void finish_one(struct evr_pre *pre)
-{
-	if (pre && pre->state == EVR_PRE_STREAM)
-		rclose(pre->rs);
-	evr_pre_put(pre);
-}
-
-/* What was sent before the end of the process still goes. */
-__attribute__((destructor)) static void finish(void)
-{
-	int fd;
-
-	for (fd = next_number(NULL, 0); fd >= 0 && is_mine(); fd = next_number(NULL, fd + 1))
-		finish_one(evr_fdmap_set(&table, fd, NULL));
 }
 
 /* --- numbers --------------------------------------------------------------------------------- */

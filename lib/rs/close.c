@@ -1,4 +1,7 @@
-/* Ending: in one direction or both, and for good. Nothing of it waits for longer than it says. */
+/*
+ * Ending: in one direction or both, for good, and with the process. Nothing of it waits for longer
+ * than it says.
+ */
 #include "rs/dgram.h"
 #include "rs/helper.h"
 
@@ -13,7 +16,10 @@ enum {
 	SAY_MS = 5000,	 /* for room to say it; a peer that stops for longer misses it */
 	CLOSE_MS = 5000, /* for what was sent to arrive, where SO_LINGER says nothing */
 	MS_PER_S = 1000,
+	EXIT_US = 500000, /* what the end of the process waits, for all of them */
 };
+
+static atomic_uint closers; /* threads in rclose() */
 
 static uint64_t in_ms(uint64_t ms)
 {
@@ -153,12 +159,12 @@ static void finish(struct evr_rs *rs)
 	evr_rs_end(rs);
 }
 
-int rclose(int socket)
+static int close_one(int socket)
 {
 	struct evr_rs *rs = evr_rs_table_remove(socket);
 
 	if (!rs)
-		return (int)evr_rs_result(evr_rs_repoll_close(socket));
+		return evr_rs_repoll_close(socket);
 	pthread_mutex_lock(&rs->lock);
 	close_number(rs);
 	finish(rs);
@@ -166,4 +172,74 @@ int rclose(int socket)
 	pthread_mutex_unlock(&rs->lock);
 	evr_rs_put(rs);
 	return 0;
+}
+
+int rclose(int socket)
+{
+	int ret;
+
+	atomic_fetch_add(&closers, 1);
+	ret = close_one(socket);
+	atomic_fetch_sub(&closers, 1);
+	return (int)evr_rs_result(ret);
+}
+
+/* --- the end of the process ------------------------------------------------------------------ */
+
+void evr_rs_close_begin_child(void)
+{
+	atomic_store(&closers, 0);
+}
+
+/* As with rclose(), who is in a call leaves it. The number stays. */
+static bool end_one(struct evr_rs *rs)
+{
+	bool takes = takes_time(rs);
+
+	evr_rs_wake(rs);
+	return takes;
+}
+
+/*
+ * Other threads may be in calls still, or this one, in a signal handler: one that is in use has its
+ * turn later.
+ */
+static bool end_unless_used(int fd)
+{
+	struct evr_rs *rs = evr_rs_try(fd);
+	bool left = true;
+
+	if (!rs)
+		return true;
+	if (!pthread_mutex_trylock(&rs->lock)) {
+		left = end_one(rs);
+		pthread_mutex_unlock(&rs->lock);
+	}
+	evr_rs_put(rs);
+	return left;
+}
+
+/* Whether any of them has something left to say. */
+static bool end_all(uint64_t end_us)
+{
+	bool left = false;
+	int fd;
+
+	for (fd = evr_rs_table_next(0); fd >= 0; fd = evr_rs_table_next(fd + 1)) {
+		if (evr_clock_now_us() >= end_us)
+			break;
+		left = end_unless_used(fd) || left;
+	}
+	return left || atomic_load(&closers) || evr_rs_helper_has_closing();
+}
+
+/* What was sent before exit() has somebody to send it; a child's are not its parent's. */
+__attribute__((destructor)) static void end_with_process(void)
+{
+	uint64_t end_us = evr_clock_now_us() + EXIT_US;
+
+	if (evr_rs_pid() != getpid())
+		return;
+	while (end_all(end_us) && evr_clock_now_us() < end_us)
+		usleep(EVR_US_PER_MS);
 }

@@ -22,6 +22,7 @@ static void begin_child(void)
 	evr_rs_repoll_begin_child();
 	evr_rs_sleeper_begin_child();
 	evr_rs_helper_begin_child();
+	evr_rs_close_begin_child();
 }
 
 static void watch(void)

@@ -11,8 +11,7 @@
 
 enum {
 	TICK_MS = 2, /* how often it looks at those that have no event to wait for */
-	NS_PER_US = 1000,
-	EXIT_US = 500000 /* what the end of the process waits for those that are closing */
+	NS_PER_US = 1000
 };
 
 /*
@@ -322,28 +321,28 @@ static bool holds_up_exit(const struct evr_rs *rs)
 	return rs && rs->closing && !rs->apart;
 }
 
+/* With the lock. */
 static bool has_closing(void)
 {
+	bool any = holds_up_exit(helper.in_hand);
 	struct evr_rs *rs;
-	bool any;
 
-	pthread_mutex_lock(&helper.lock);
-	any = holds_up_exit(helper.in_hand);
 	TAILQ_FOREACH (rs, &helper.closing, helper_link)
 		any = any || holds_up_exit(rs);
 	TAILQ_FOREACH (rs, &helper.late, helper_link)
 		any = any || holds_up_exit(rs);
-	pthread_mutex_unlock(&helper.lock);
 	return any;
 }
 
-/* What was sent before exit() has somebody to send it. */
-__attribute__((destructor)) static void finish(void)
+bool evr_rs_helper_has_closing(void)
 {
-	uint64_t end = evr_clock_now_us() + EXIT_US;
+	bool any;
 
-	while (helper.pid == getpid() && has_closing() && evr_clock_now_us() < end)
-		usleep(EVR_US_PER_MS);
+	if (pthread_mutex_trylock(&helper.lock))
+		return true;
+	any = has_closing();
+	pthread_mutex_unlock(&helper.lock);
+	return any;
 }
 
 /* --- fork ------------------------------------------------------------------------------------ */

@@ -59,6 +59,8 @@ void evr_rs_helper_expect(struct evr_rs *rs);
 
 /* Goes on with one that is closed, until the time, if that is not done before. 0 or -errno. */
 int evr_rs_helper_close(struct evr_rs *rs, uint64_t deadline_us);
+/* Whether there is any such whose user closed it. For the end of the process: waits for nobody. */
+bool evr_rs_helper_has_closing(void);
 /*
  * linger: what the device has of one whose request is unanswered goes on apart. 0 or -errno, and it
  * stays where it is.

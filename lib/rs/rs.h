@@ -152,7 +152,11 @@ void evr_rs_end(struct evr_rs *rs);
  */
 int evr_rs_table_add(int fd, struct evr_rs *rs, struct evr_rs **stale);
 struct evr_rs *evr_rs_get(int fd);
+/* Without waiting: NULL, too, while another thread is about to get it. */
+struct evr_rs *evr_rs_try(int fd);
 struct evr_rs *evr_rs_table_remove(int fd);
+/* The first number from there on that stands for one, or -1. */
+int evr_rs_table_next(int fd);
 /* There is, or was, any. */
 bool evr_rs_table_is_used(void);
 /* In a child of fork(): none of them is there. */
@@ -264,7 +268,8 @@ void evr_rs_repoll_begin_child(void);
 short evr_rs_poll_events(const struct evr_rs *rs, short wanted);
 enum { EVR_RS_RDHUP = 0x2000 }; /* POLLRDHUP */
 
-/* close: all that was sent has arrived, or will not. */
+/* close: all that was sent has arrived, or will not. A child of fork() is in no rclose(). */
 bool evr_rs_has_arrived(struct evr_rs *rs);
+void evr_rs_close_begin_child(void);
 
 #endif

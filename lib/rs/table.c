@@ -35,12 +35,22 @@ struct evr_rs *evr_rs_get(int fd)
 	return evr_fdmap_get(&table, fd, hold);
 }
 
+struct evr_rs *evr_rs_try(int fd)
+{
+	return evr_fdmap_try(&table, fd, hold);
+}
+
+int evr_rs_table_next(int fd)
+{
+	return evr_fdmap_next(&table, fd, NULL);
+}
+
 void evr_rs_table_clear(void)
 {
 	int fd;
 
 	evr_fdmap_unlock_all(&table);
-	for (fd = evr_fdmap_next(&table, 0, NULL); fd >= 0; fd = evr_fdmap_next(&table, fd, NULL))
+	for (fd = evr_rs_table_next(0); fd >= 0; fd = evr_rs_table_next(fd))
 		evr_fdmap_set(&table, fd, NULL);
 }
 

@@ -79,6 +79,18 @@ void *evr_fdmap_get(struct evr_fdmap *map, int fd, void (*hold)(void *value))
 	return (void *)value;
 }
 
+void *evr_fdmap_try(struct evr_fdmap *map, int fd, void (*hold)(void *value))
+{
+	evr_fdmap_entry *at = find(map, fd);
+	uintptr_t value = at ? atomic_load(at) : 0;
+
+	if (!value || value & BUSY || !atomic_compare_exchange_strong(at, &value, value | BUSY))
+		return NULL;
+	hold((void *)value);
+	atomic_store(at, value);
+	return (void *)value;
+}
+
 int evr_fdmap_next(struct evr_fdmap *map, int fd, const void *value)
 {
 	for (; fd >= 0 && fd < EVR_FDMAP_MAX; fd++) {

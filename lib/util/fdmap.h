@@ -27,6 +27,8 @@ void *evr_fdmap_set(struct evr_fdmap *map, int fd, void *value);
 void *evr_fdmap_peek(struct evr_fdmap *map, int fd);
 /* What is there, which cannot be taken away before hold() has made sure that it stays. */
 void *evr_fdmap_get(struct evr_fdmap *map, int fd, void (*hold)(void *value));
+/* The same for who waits for nobody: NULL, too, while somebody else is at it. */
+void *evr_fdmap_try(struct evr_fdmap *map, int fd, void (*hold)(void *value));
 /* The first number from there on under which there is the value, or anything for NULL; or -1. */
 int evr_fdmap_next(struct evr_fdmap *map, int fd, const void *value);
 /* In a child of fork(): whoever was about to hold something is not there any more. */

@@ -1,4 +1,4 @@
-/* What a listener hands on to the connections that come of it. */
+/* Where a listener listens, and what it hands on to the connections that come of it. */
 #include "unit/ev_loop.h"
 
 #include <rdma/rdma_cma.h>
@@ -75,9 +75,96 @@ START_TEST(an_ack_timeout_of_its_own_goes_before_that_of_the_listener)
 }
 END_TEST
 
+/* --- ports that are taken -------------------------------------------------------------------- */
+
+enum { PORTS = 10 };
+
+static void take_port(void)
+{
+	fake_fail_next("LISTEN", EADDRINUSE);
+}
+
+static struct evrdma_listener *listen_at(const char *ip, uint16_t port)
+{
+	return evrdma_listener_new(ev_base, ev_addr(ip, port), NULL, on_request, NULL);
+}
+
+/* The port that it tells is that of the last of its ids, and the others are gone. */
+static void expect_another_port(const struct evrdma_listener *listener)
+{
+	ck_assert_ptr_nonnull(listener);
+	ck_assert_uint_eq(fake_calls("LISTEN"), 2);
+	ck_assert_uint_eq(fake_live(FAKE_ID), 1);
+	ck_assert_uint_ne(evrdma_listener_get_port(listener), 0);
+	ck_assert_uint_eq(evrdma_listener_get_port(listener),
+		ntohs(rdma_get_src_port(evrdma_listener_get_cm_id(listener))));
+}
+
+START_TEST(a_port_that_the_cm_chose_and_is_taken_is_followed_by_another)
+{
+	take_port();
+	expect_another_port(listen_at(FAKE_ROCE_IP, 0));
+}
+END_TEST
+
+START_TEST(a_port_of_all_devices_is_followed_by_another)
+{
+	take_port();
+	expect_another_port(listen_at("0.0.0.0", 0));
+}
+END_TEST
+
+static void on_bev(struct evrdma_listener *listener, struct bufferevent *bev,
+	const struct sockaddr *peer, void *arg)
+{
+}
+
+START_TEST(a_listener_of_bufferevents_does_the_same)
+{
+	take_port();
+	expect_another_port(evrdma_bufferevent_listen(
+		ev_base, ev_addr(FAKE_ROCE_IP, 0), NULL, NULL, 0, on_bev, NULL));
+}
+END_TEST
+
+START_TEST(a_port_that_was_given_is_the_only_one)
+{
+	take_port();
+	ck_assert_ptr_null(listen_at(FAKE_ROCE_IP, PORT));
+	ck_assert_int_eq(errno, EADDRINUSE);
+	ck_assert_uint_eq(fake_calls("LISTEN"), 1);
+}
+END_TEST
+
+START_TEST(what_another_port_does_not_mend_is_told_at_once)
+{
+	fake_fail_next("LISTEN", ENOMEM);
+	ck_assert_ptr_null(listen_at(FAKE_ROCE_IP, 0));
+	ck_assert_int_eq(errno, ENOMEM);
+	ck_assert_uint_eq(fake_calls("LISTEN"), 1);
+}
+END_TEST
+
+START_TEST(the_end_of_ports_is_told)
+{
+	fake_each_call(take_port);
+	ck_assert_ptr_null(listen_at(FAKE_ROCE_IP, 0));
+	ck_assert_int_eq(errno, EADDRINUSE);
+	fake_each_call(NULL);
+	ck_assert_uint_eq(fake_calls("LISTEN"), PORTS);
+	ck_assert_uint_eq(fake_live(FAKE_ID), 0);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
+		a_port_that_the_cm_chose_and_is_taken_is_followed_by_another,
+		a_port_of_all_devices_is_followed_by_another,
+		a_listener_of_bufferevents_does_the_same,
+		a_port_that_was_given_is_the_only_one,
+		what_another_port_does_not_mend_is_told_at_once,
+		the_end_of_ports_is_told,
 		a_connection_has_the_ack_timeout_of_its_listener,
 		an_ack_timeout_of_its_own_goes_before_that_of_the_listener,
 	};

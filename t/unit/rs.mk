@@ -48,3 +48,7 @@ EVR_UNIT_TESTS += t/unit/rs_settings.t
 t_unit_rs_settings_t_SOURCES = t/unit/rs_settings.c
 t_unit_rs_settings_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_rs_settings_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS)
+EVR_UNIT_TESTS += t/unit/rs_exit.t
+t_unit_rs_exit_t_SOURCES = t/unit/rs_exit.c
+t_unit_rs_exit_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
+t_unit_rs_exit_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS)

@@ -78,6 +78,22 @@ START_TEST(a_child_waits_for_nobody_at_a_number_that_has_nothing_either)
 }
 END_TEST
 
+START_TEST(who_waits_for_nobody_has_what_nobody_is_at)
+{
+	ck_assert_ptr_null(evr_fdmap_try(&map, 5000, hold));
+	ck_assert_int_eq(evr_fdmap_make(&map, 7), 0);
+	ck_assert_ptr_null(evr_fdmap_try(&map, 7, hold));
+	evr_fdmap_set(&map, 7, things);
+	stop_in_the_middle(7);
+	ck_assert_ptr_null(evr_fdmap_try(&map, 7, hold));
+	ck_assert_ptr_null(held);
+	evr_fdmap_unlock_all(&map);
+	ck_assert_ptr_eq(evr_fdmap_try(&map, 7, hold), things);
+	ck_assert_ptr_eq(held, things);
+	ck_assert_ptr_eq(evr_fdmap_set(&map, 7, NULL), things);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -85,6 +101,7 @@ int main(void)
 		what_was_there_is_returned,
 		the_next_number_is_found_beyond_holes,
 		a_child_waits_for_nobody_at_a_number_that_has_nothing_either,
+		who_waits_for_nobody_has_what_nobody_is_at,
 	};
 
 	return unit_main("util_fdmap", tests, sizeof(tests) / sizeof(tests[0]), set_up, NULL);

@@ -54,9 +54,16 @@ void evr_addr_set_port(struct sockaddr_storage *addr, uint16_t port)
 
 bool evr_addr_has_port(const struct sockaddr_storage *addr)
 {
-	if (addr->ss_family == AF_INET)
+	switch (addr->ss_family) {
+	case AF_INET:
 		return ((const struct sockaddr_in *)addr)->sin_port;
-	return addr->ss_family == AF_INET6 && ((const struct sockaddr_in6 *)addr)->sin6_port;
+	case AF_INET6:
+		return ((const struct sockaddr_in6 *)addr)->sin6_port;
+	case AF_IB:
+		return be64toh(((const struct sockaddr_ib *)addr)->sib_sid) & UINT16_MAX;
+	default:
+		return false;
+	}
 }
 
 static void text_of_in6(const struct sockaddr_in6 *in6, char *text, size_t size)

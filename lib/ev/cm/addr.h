@@ -13,8 +13,10 @@ int evr_addr_copy(struct sockaddr_storage *to, const struct sockaddr *from);
 
 /* In network order; that of an AF_IB address is the end of its service id. */
 void evr_addr_set_port(struct sockaddr_storage *addr, uint16_t port);
-/* Of an IP address: whether one is given. */
+/* Whether one is given. */
 bool evr_addr_has_port(const struct sockaddr_storage *addr);
+/* Where none is, and the one that the CM chose is taken, so many others are tried. */
+enum { EVR_OTHER_PORTS = 9 };
 
 /* Whether two are of one host, whatever their ports. */
 bool evr_addr_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b);

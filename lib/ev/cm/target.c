@@ -9,8 +9,6 @@
 
 #include "ev/cm/addr.h"
 
-enum { OTHER_PORTS = 9 };
-
 static int alloc(struct evr_targets *targets, size_t n)
 {
 	evr_targets_fini(targets);
@@ -133,7 +131,7 @@ bool evr_targets_other_port(struct evr_targets *targets)
 	if (targets->at >= targets->count)
 		return false;
 	target = evr_targets_get(targets);
-	if (evr_addr_has_port(&target->src) || target->ports == OTHER_PORTS)
+	if (evr_addr_has_port(&target->src) || target->ports == EVR_OTHER_PORTS)
 		return false;
 	target->ports++;
 	return true;

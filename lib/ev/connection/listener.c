@@ -208,13 +208,11 @@ static int set_options(struct evrdma_listener *listener)
 	return 0;
 }
 
-/* On the same port each time. */
-static int listen_on(struct evrdma_listener *listener)
+static int listen_once(struct evrdma_listener *listener)
 {
 	const struct evrdma_listener_options *o = &listener->options;
 	int ret = evr_cmid_create(
 		&listener->cmid, listener->obj.base, (enum rdma_port_space)o->port_space);
-	uint16_t port;
 
 	if (ret)
 		return ret;
@@ -223,10 +221,30 @@ static int listen_on(struct evrdma_listener *listener)
 		ret = -errno;
 	if (!ret && rdma_listen(listener->cmid.cm, o->backlog))
 		ret = -errno;
-	if (ret) {
+	if (ret)
 		evr_cmid_destroy(&listener->cmid);
+	return ret;
+}
+
+/* On iWARP a port that the CM has chosen may be one that TCP has: it chooses another. */
+static int listen_on_free_port(struct evrdma_listener *listener)
+{
+	bool is_given = evr_addr_has_port(&listener->addr);
+	int ret = listen_once(listener), others;
+
+	for (others = 0; ret == -EADDRINUSE && !is_given && others < EVR_OTHER_PORTS; others++)
+		ret = listen_once(listener);
+	return ret;
+}
+
+/* On the same port each time. */
+static int listen_on(struct evrdma_listener *listener)
+{
+	int ret = listen_on_free_port(listener);
+	uint16_t port;
+
+	if (ret)
 		return ret;
-	}
 	port = rdma_get_src_port(listener->cmid.cm);
 	evr_addr_set_port(&listener->addr, port);
 	listener->port = ntohs(port);
