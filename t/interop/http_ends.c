@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <rdma/rsocket.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 
 #include "interop/http_ask.h"
 
-enum { BYSTANDER_BYTES = 10000, BUF_BYTES = 65536 };
+enum { BYSTANDER_BYTES = 10000, BUF_BYTES = 65536, CUT_BYTES = 64 << 20 };
 
 /* --- the client leaves ---------------------------------------------------------------------- */
 
@@ -142,6 +143,26 @@ static void post_in_vain(int fd, size_t len)
 		ask_die("send");
 	if (ask_try(fd, &byte, 1) > 0)
 		ask_die("it was answered");
+}
+
+void http_killed(int bystander, size_t pid)
+{
+	int fd = ask_dial();
+	uint8_t buf[BUF_BYTES];
+	size_t at;
+	ssize_t n;
+
+	begin_to_read(fd, CUT_BYTES);
+	if (kill((pid_t)pid, SIGKILL))
+		ask_die("kill");
+	for (at = 1; (n = ask_try(fd, buf, sizeof(buf))) > 0; at += (size_t)n)
+		if (!ask_is_pattern(buf, (size_t)n, at))
+			ask_die("a byte is another");
+	if (at >= CUT_BYTES)
+		ask_die("all of it came");
+	rclose(fd);
+	if (ask_try(bystander, buf, 1) > 0)
+		ask_die("who was killed said something");
 }
 
 void http_refused(int bystander, size_t len)

@@ -10,6 +10,8 @@ void http_leave(int bystander, size_t len);
 void http_vanish(int bystander, size_t len);
 /* The server closes behind an answer, and within one. */
 void http_closed(int bystander, size_t len);
+/* It is killed within an answer. */
+void http_killed(int bystander, size_t pid);
 /* It closes within a request. */
 void http_refused(int bystander, size_t len);
 

@@ -6,7 +6,7 @@
  *
  * On one connection: get, post, pipeline (many requests ahead of the first answer), chunked (both ways), head,
  * continue (the body waits until it is asked for), slow (reads nothing for a while). Beside one that goes on:
- * leave, vanish, closed, refused; see http_ends.h.
+ * leave, vanish, closed, refused, and killed with the server's PID; see http_ends.h.
  */
 #include <rdma/rsocket.h>
 #include <signal.h>
@@ -146,6 +146,7 @@ static const struct {
 	{ "vanish", http_vanish },
 	{ "closed", http_closed },
 	{ "refused", http_refused },
+	{ "killed", http_killed },
 };
 
 int main(int argc, char **argv)
