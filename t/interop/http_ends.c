@@ -175,3 +175,33 @@ void http_refused(int bystander, size_t len)
 	rclose(fd);
 	go_on(bystander);
 }
+
+/* --- a server that sends back what it gets -------------------------------------------------- */
+
+void http_echo(int fd, size_t len)
+{
+	ask_send_pattern(fd, 0, len);
+	ask_read_pattern(fd, 0, len);
+}
+
+/*
+ * It reads after it has sent all, which the server takes and throws away, or may not: then come an end
+ * or an error, and never all.
+ */
+void http_cut(int bystander, size_t len)
+{
+	int fd = ask_dial();
+	uint8_t buf[BUF_BYTES];
+	size_t at;
+	ssize_t n = 1;
+
+	for (at = 0; at < len && n > 0; at += (size_t)n)
+		n = ask_try_send(fd, at, len - at);
+	for (at = 0; (n = ask_try(fd, buf, sizeof(buf))) > 0; at += (size_t)n)
+		if (!ask_is_pattern(buf, (size_t)n, at))
+			ask_die("a byte is another");
+	if (at >= len)
+		ask_die("all of it came back");
+	rclose(fd);
+	http_echo(bystander, BYSTANDER_BYTES);
+}

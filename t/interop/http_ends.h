@@ -14,5 +14,8 @@ void http_closed(int bystander, size_t len);
 void http_killed(int bystander, size_t pid);
 /* It closes within a request. */
 void http_refused(int bystander, size_t len);
+/* Of a server without HTTP, which sends back what it gets; it closes within what it reads. */
+void http_echo(int fd, size_t len);
+void http_cut(int bystander, size_t len);
 
 #endif

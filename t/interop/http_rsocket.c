@@ -7,6 +7,7 @@
  * On one connection: get, post, pipeline (many requests ahead of the first answer), chunked (both ways), head,
  * continue (the body waits until it is asked for), slow (reads nothing for a while). Beside one that goes on:
  * leave, vanish, closed, refused, and killed with the server's PID; see http_ends.h.
+ * Of t/interop/echo_stream.sh: echo and cut.
  */
 #include <rdma/rsocket.h>
 #include <signal.h>
@@ -147,6 +148,8 @@ static const struct {
 	{ "closed", http_closed },
 	{ "refused", http_refused },
 	{ "killed", http_killed },
+	{ "echo", http_echo },
+	{ "cut", http_cut },
 };
 
 int main(int argc, char **argv)

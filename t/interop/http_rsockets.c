@@ -1,9 +1,11 @@
 /*
- * Clients of t/interop/http.sh that know rsockets and nothing of evrdma, many of them at once: all
+ * Clients of t/interop/http.sh and echo_stream.sh that know rsockets and nothing of evrdma, many of them at once: all
  * connect before any asks, then each gets and posts bodies of 1 B to 1 MiB in turn, on one
  * connection. Every byte is compared.
  *
- *   http_rsockets ADDRESS PORT CONNECTIONS together|in-turn
+ *   http_rsockets ADDRESS PORT CONNECTIONS together|in-turn [echo]
+ *
+ * With "echo" it is a server that sends back what it gets, without HTTP.
  *
  * It is told how they connect: the thread that the stock library begins for those that do so without
  * waiting corrupts the memory of its process when they are more than a few.
@@ -37,6 +39,7 @@ static struct sockaddr_in peer;
 static struct asker askers[MOST];
 static struct pollfd pfds[MOST];
 static unsigned int count, connected, done;
+static bool echoes;
 
 static void die(const char *what)
 {
@@ -64,18 +67,18 @@ static void dial(struct asker *asker, bool waits)
 
 static bool posts(const struct asker *asker)
 {
-	return (asker->number + asker->requests) % 2;
+	return echoes || (asker->number + asker->requests) % 2;
 }
 
 static void begin(struct asker *asker)
 {
-	int len;
+	int len = 0;
 
 	asker->len = sizes[(asker->number + asker->requests) % SIZES];
-	if (posts(asker))
+	if (posts(asker) && !echoes)
 		len = snprintf(asker->head, sizeof(asker->head),
 			"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: %zu\r\n\r\n", asker->len);
-	else
+	else if (!echoes)
 		len = snprintf(asker->head, sizeof(asker->head),
 			"GET /bytes/%zu HTTP/1.1\r\nHost: test\r\n\r\n", asker->len);
 	asker->head_len = (size_t)len;
@@ -113,7 +116,7 @@ static bool go_on_sending(struct asker *asker)
 		asker->at += n;
 	}
 	asker->at = asker->head_len = 0;
-	asker->step = HEAD;
+	asker->step = echoes ? BODY : HEAD;
 	return true;
 }
 
@@ -261,6 +264,7 @@ int main(int argc, char **argv)
 	peer.sin_family = AF_INET;
 	peer.sin_port = htons((uint16_t)atoi(argv[2]));
 	count = (unsigned int)atoi(argv[3]);
+	echoes = argc > 5;
 	http_pattern_fill();
 	connect_all(!strcmp(argv[4], "in-turn"));
 	ask_all();
