@@ -1,6 +1,6 @@
 /*
- * echo_stream ADDRESS [BYTES]: sends back what comes to it over RDMA, by bufferevents, until killed.
- * One that has sent BYTES is freed in the read callback.
+ * echo_stream ADDRESS [BYTES]: sends back what comes to it over RDMA, by bufferevents, until
+ * killed. One that has sent BYTES is freed in the read callback.
  */
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>

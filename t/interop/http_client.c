@@ -37,7 +37,19 @@ static const size_t sizes[] = { 1, 2, 100, 4095, 65537, 200000, 1 << 20 };
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), REQUESTS = 3 };
 
 enum mode {
-	MANY, GET, POST, HOLD, LEAVE, VANISH, BROKEN, REFUSED, KILLED, CHUNKED, HEAD, CLOSE, MODES
+	MANY,
+	GET,
+	POST,
+	HOLD,
+	LEAVE,
+	VANISH,
+	BROKEN,
+	REFUSED,
+	KILLED,
+	CHUNKED,
+	HEAD,
+	CLOSE,
+	MODES
 };
 
 static const struct {

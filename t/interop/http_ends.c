@@ -185,8 +185,8 @@ void http_echo(int fd, size_t len)
 }
 
 /*
- * It reads after it has sent all, which the server takes and throws away, or may not: then come an end
- * or an error, and never all.
+ * It reads after it has sent all, which the server takes and throws away, or may not: then come an
+ * end or an error, and never all.
  */
 void http_cut(int bystander, size_t len)
 {

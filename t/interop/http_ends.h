@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* The client leaves within a request, after it, and within an answer, each in every way there is. */
+/* The client leaves within a request, after it, and within an answer, in every way there is. */
 void http_leave(int bystander, size_t len);
 /* So it does by _exit(). */
 void http_vanish(int bystander, size_t len);

@@ -1,13 +1,13 @@
 /*
- * A client of t/interop/http.sh that knows rsockets and nothing of evrdma. It does what it is told to with
- * bodies of each length in turn, and compares every byte.
+ * A client of t/interop/http.sh that knows rsockets and nothing of evrdma. It does what it is told
+ * to with bodies of each length in turn, and compares every byte.
  *
  *   http_rsocket ADDRESS PORT WHAT BYTES...
  *
- * On one connection: get, post, pipeline (many requests ahead of the first answer), chunked (both ways), head,
- * continue (the body waits until it is asked for), slow (reads nothing for a while). Beside one that goes on:
- * leave, vanish, closed, refused, and killed with the server's PID; see http_ends.h.
- * Of t/interop/echo_stream.sh: echo and cut.
+ * On one connection: get, post, pipeline (many requests ahead of the first answer), chunked (both
+ * ways), head, continue (the body waits until it is asked for), slow (reads nothing for a while).
+ * Beside one that goes on: leave, vanish, closed, refused, and killed with the server's PID; see
+ * http_ends.h. Of t/interop/echo_stream.sh: echo and cut.
  */
 #include <rdma/rsocket.h>
 #include <signal.h>

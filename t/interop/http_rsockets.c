@@ -1,14 +1,14 @@
 /*
- * Clients of t/interop/http.sh and echo_stream.sh that know rsockets and nothing of evrdma, many of them at once: all
- * connect before any asks, then each gets and posts bodies of 1 B to 1 MiB in turn, on one
- * connection. Every byte is compared.
+ * Clients of t/interop/http.sh and echo_stream.sh that know rsockets and nothing of evrdma, many of
+ * them at once: all connect before any asks, then each gets and posts bodies of 1 B to 1 MiB in
+ * turn, on one connection. Every byte is compared.
  *
  *   http_rsockets ADDRESS PORT CONNECTIONS together|in-turn [echo]
  *
  * With "echo" it is a server that sends back what it gets, without HTTP.
  *
- * It is told how they connect: the thread that the stock library begins for those that do so without
- * waiting corrupts the memory of its process when they are more than a few.
+ * It is told how they connect: the thread that the stock library begins for those that do so
+ * without waiting corrupts the memory of its process when they are more than a few.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -205,7 +205,7 @@ static short events_of(const struct asker *asker)
 	}
 }
 
-/* Those that wait for the others are not among them: the stock rpoll() knows no negative numbers. */
+/* Those that wait for the others are not among them. */
 static unsigned int fill(struct asker **who)
 {
 	unsigned int i, n = 0;

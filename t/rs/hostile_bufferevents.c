@@ -17,7 +17,14 @@
 #include <string.h>
 #include <time.h>
 
-enum { PATIENCE_MS = 60000, STREAMS = 256, CHUNK = 100000, SENT_LONG = 100, LINGER_MS = 100, PASSES = 4, BESIDE = 2 };
+enum {
+	PATIENCE_MS = 60000,
+	STREAMS = 256,
+	CHUNK = 100000,
+	LINGER_MS = 100,
+	PASSES = 4,
+	BESIDE = 2, /* connections */
+};
 
 /* By its number. */
 struct stream {
@@ -192,8 +199,8 @@ int hostile_rconnect(uint16_t port)
 	struct sockaddr_in addr = place(port);
 	struct stream *stream = new_stream();
 
-	adopt(stream, evrdma_bufferevent_connect(
-			      base, NULL, (struct sockaddr *)&addr, &options, 0));
+	adopt(stream,
+		evrdma_bufferevent_connect(base, NULL, (struct sockaddr *)&addr, &options, 0));
 	return number_of(stream);
 }
 
