@@ -1,6 +1,6 @@
 #!/bin/sh
-# echo_stream.sh rxe|siw: rstream, ours and the stock one, is a client of a bufferevent over RDMA; 200 rsockets
-# are at once; and one that is freed in its read callback.
+# echo_stream.sh rxe|siw: rstream, ours and the stock one, is a client of a bufferevent over RDMA; so are 200
+# rsockets at once, and one whose bufferevent is freed in its read callback.
 # time: virtual
 . "$top_srcdir/t/interop/ends.sh"
 

@@ -1,6 +1,7 @@
 #!/bin/sh
-# http.sh rxe|siw [CONNECTIONS]: libevent's HTTP over bufferevents over RDMA: many connections at once, large
-# bodies, ends within one; and clients that know rsockets only, ours and the stock ones. Every byte is compared.
+# http.sh rxe|siw [CONNECTIONS]: libevent's HTTP over bufferevents over RDMA: many connections at once,
+# large bodies, ends at each step on either side; its clients are such bufferevents, and rsockets, ours and
+# the stock ones. Every byte is compared.
 # time: virtual
 . "$top_srcdir/t/guest/lib.sh"
 

@@ -1,4 +1,4 @@
-/* One HTTP/1.1 connection over an rsocket, from the side that asks. It dies of what is not right. */
+/* One HTTP/1.1 connection over an rsocket, for who asks. It dies of what is not right. */
 #ifndef EVR_INTEROP_HTTP_ASK_H
 #define EVR_INTEROP_HTTP_ASK_H
 
