@@ -7,8 +7,14 @@
  *   http_client ADDRESS:PORT get|post BYTES     one big body
  *   http_client ADDRESS:PORT hold BYTES         gets it, but stops reading: the server has nearly
  *                                               all of it left; then reads on
- *   http_client ADDRESS:PORT leave CONNECTIONS  each leaves within a body
+ *   http_client ADDRESS:PORT leave CONNECTIONS  most leave: within an answer, after the request,
+ *                                               within it; each fourth goes on as with many
+ *   http_client ADDRESS:PORT vanish CONNECTIONS the same, but the process ends with the first
  *   http_client ADDRESS:PORT broken BYTES       the server leaves within a body: that is told
+ *   http_client ADDRESS:PORT refused BYTES      it leaves within the request that follows
+ *   http_client ADDRESS:PORT killed PID         it is killed within a body
+ *   http_client ADDRESS:PORT chunked|head|close BYTES
+ *                                               an answer in chunks, without its body, or the last
  */
 #include <evrdma/evrdma.h>
 #include <event2/buffer.h>
@@ -25,13 +31,47 @@
 
 #include "interop/http.h"
 
-enum { ASKS = 100, SLACK = 1 << 20 };
+enum { ASKS = 100, SLACK = 1 << 20, CUT_BYTES = 64 << 20 };
 
 static const size_t sizes[] = { 1, 2, 100, 4095, 65537, 200000, 1 << 20 };
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), REQUESTS = 3 };
 
-enum mode { MANY, GET, POST, HOLD, LEAVE, BROKEN, MODES };
-static const char *const modes[] = { "many", "get", "post", "hold", "leave", "broken" };
+enum mode {
+	MANY,
+	GET,
+	POST,
+	HOLD,
+	LEAVE,
+	VANISH,
+	BROKEN,
+	REFUSED,
+	KILLED,
+	CHUNKED,
+	HEAD,
+	CLOSE,
+	MODES
+};
+
+static const struct {
+	const char *name, *path;
+	enum evhttp_cmd_type type;
+} modes[] = {
+	[MANY] = { "many", "bytes", EVHTTP_REQ_GET },
+	[GET] = { "get", "bytes", EVHTTP_REQ_GET },
+	[POST] = { "post", "bytes", EVHTTP_REQ_POST },
+	[HOLD] = { "hold", "bytes", EVHTTP_REQ_GET },
+	[LEAVE] = { "leave", "bytes", EVHTTP_REQ_GET },
+	[VANISH] = { "vanish", "bytes", EVHTTP_REQ_GET },
+	[BROKEN] = { "broken", "broken", EVHTTP_REQ_GET },
+	[REFUSED] = { "refused", "leaves", EVHTTP_REQ_GET },
+	[KILLED] = { "killed", "bytes", EVHTTP_REQ_GET },
+	[CHUNKED] = { "chunked", "chunked", EVHTTP_REQ_GET },
+	[HEAD] = { "head", "bytes", EVHTTP_REQ_HEAD },
+	[CLOSE] = { "close", "close", EVHTTP_REQ_GET },
+};
+
+/* When it leaves: each is another's. */
+enum place { WITHIN_ANSWER, AFTER_REQUEST, WITHIN_REQUEST, NOWHERE, PLACES };
 
 /* One connection. */
 struct job {
@@ -40,6 +80,7 @@ struct job {
 	unsigned number, requests;
 	size_t wanted, got;
 	bool is_asker; /* of what is left of another's body */
+	enum place place;
 };
 
 static struct {
@@ -48,6 +89,7 @@ static struct {
 	struct sockaddr_storage peer;
 	enum mode mode;
 	size_t amount;
+	pid_t server;
 	struct job *jobs;
 	unsigned count, connected, done, asked;
 	evutil_socket_t vain;
@@ -83,9 +125,16 @@ static void leave(evutil_socket_t fd, short what, void *arg)
 {
 	struct job *job = arg;
 
+	if (us.mode == VANISH)
+		_exit(0);
 	evhttp_connection_free(job->http);
 	job->http = NULL;
 	job_done(job);
+}
+
+static void leave_soon(struct job *job)
+{
+	event_base_once(us.loop, -1, EV_TIMEOUT, leave, job, NULL);
 }
 
 /* --- requests ------------------------------------------------------------------------------- */
@@ -129,11 +178,48 @@ static void on_chunk(struct evhttp_request *request, void *arg)
 
 	if (!http_has_pattern(body, job->got))
 		die("a byte is another");
-	if (!job->got && us.mode == LEAVE)
-		event_base_once(us.loop, -1, EV_TIMEOUT, leave, job, NULL);
+	if (!job->got && job->place == WITHIN_ANSWER)
+		leave_soon(job);
+	if (!job->got && us.mode == KILLED)
+		kill(us.server, SIGKILL);
 	if (!job->got && us.mode == HOLD)
 		event_base_once(us.loop, -1, EV_TIMEOUT, hold, job, NULL);
 	job->got += evbuffer_get_length(body);
+}
+
+/* Of a server that leaves, by its next answer. */
+static bool is_cut_off(const struct job *job)
+{
+	return us.mode == BROKEN || us.mode == KILLED || (us.mode == REFUSED && job->requests);
+}
+
+static bool has_many(void)
+{
+	return us.mode == MANY || us.mode == LEAVE || us.mode == VANISH;
+}
+
+static unsigned requests_of_each(void)
+{
+	return has_many() ? REQUESTS : us.mode == REFUSED ? 2 : 1;
+}
+
+static enum evhttp_cmd_type type_of(const struct job *job)
+{
+	if (us.mode == REFUSED && job->requests)
+		return EVHTTP_REQ_POST;
+	if (job->place != NOWHERE)
+		return job->place == WITHIN_REQUEST ? EVHTTP_REQ_POST : EVHTTP_REQ_GET;
+	if (has_many() && (job->number + job->requests) % 2)
+		return EVHTTP_REQ_POST;
+	return modes[us.mode].type;
+}
+
+/* Each connection begins at another size. */
+static size_t next_size(const struct job *job)
+{
+	if (job->place != NOWHERE || !has_many())
+		return us.amount;
+	return sizes[(job->number + job->requests) % SIZES];
 }
 
 static void on_done(struct evhttp_request *request, void *arg)
@@ -141,13 +227,13 @@ static void on_done(struct evhttp_request *request, void *arg)
 	struct job *job = arg;
 	int code = request ? evhttp_request_get_response_code(request) : 0;
 
-	if (us.mode == BROKEN) {
+	if (is_cut_off(job)) {
 		if (code && job->got == us.amount)
 			die("all of it came");
 		job_done(job);
 		return;
 	}
-	if (us.mode == LEAVE)
+	if (job->place != NOWHERE)
 		return;
 	if (code != HTTP_OK)
 		die("the answer is an error");
@@ -155,43 +241,50 @@ static void on_done(struct evhttp_request *request, void *arg)
 		on_left(job, evhttp_request_get_input_buffer(request));
 		return;
 	}
-	if (job->got != job->wanted)
+	if (job->got != (us.mode == HEAD ? 0 : job->wanted))
 		die("the body has another length");
-	if (us.mode == MANY && ++job->requests < REQUESTS)
+	if (++job->requests < requests_of_each())
 		ask(job);
 	else
 		job_done(job);
 }
 
-static bool posts(const struct job *job)
+/* What is answered on the first one of a server that leaves later is empty. */
+static void prepare(struct job *job, struct evhttp_request *request, char *path, size_t size)
 {
-	return us.mode == POST || (us.mode == MANY && (job->number + job->requests) % 2);
+	evhttp_request_set_chunked_cb(request, on_chunk);
+	snprintf(path, size, "/%s/%zu", modes[us.mode].path, job->wanted);
+	if (type_of(job) == EVHTTP_REQ_POST)
+		http_add_pattern(evhttp_request_get_output_buffer(request), job->wanted);
+	else if (us.mode == REFUSED)
+		job->wanted = 0;
 }
 
-/* Each connection begins at another size. */
-static size_t next_size(const struct job *job)
+/* A request without a body has left at once, one with a body in part. */
+static void on_output(struct evbuffer *output, const struct evbuffer_cb_info *info, void *arg)
 {
-	return us.mode == MANY ? sizes[(job->number + job->requests) % SIZES] : us.amount;
+	struct job *job = arg;
+
+	if (!info->n_deleted)
+		return;
+	evbuffer_remove_cb(output, on_output, job);
+	leave_soon(job);
 }
 
 static void ask(struct job *job)
 {
 	struct evhttp_request *request = evhttp_request_new(on_done, job);
-	enum evhttp_cmd_type type = posts(job) ? EVHTTP_REQ_POST : EVHTTP_REQ_GET;
 	char path[64] = "/left";
 
 	job->wanted = next_size(job);
 	job->got = 0;
-	if (!job->is_asker) {
-		evhttp_request_set_chunked_cb(request, on_chunk);
-		snprintf(path, sizeof(path), "/%s/%zu", us.mode == BROKEN ? "broken" : "bytes",
-			job->wanted);
-	}
-	if (posts(job))
-		http_add_pattern(evhttp_request_get_output_buffer(request), job->wanted);
+	if (!job->is_asker)
+		prepare(job, request, path, sizeof(path));
 	evhttp_add_header(evhttp_request_get_output_headers(request), "Host", "test");
-	if (evhttp_make_request(job->http, request, type, path))
+	if (evhttp_make_request(job->http, request, type_of(job), path))
 		die("a request cannot be made");
+	if (job->place == AFTER_REQUEST || job->place == WITHIN_REQUEST)
+		evbuffer_add_cb(bufferevent_get_output(job->bev), on_output, job);
 }
 
 /* --- connections ---------------------------------------------------------------------------- */
@@ -257,14 +350,14 @@ static void connect_all(void)
 {
 	unsigned i;
 
-	us.count =
-		us.mode == MANY || us.mode == LEAVE ? (unsigned)us.amount : 1 + (us.mode == HOLD);
+	us.count = has_many() ? (unsigned)us.amount : 1 + (us.mode == HOLD);
 	us.jobs = calloc(us.count, sizeof(*us.jobs));
 	for (i = 0; i < us.count; i++) {
 		us.jobs[i].number = i;
+		us.jobs[i].place = us.mode == LEAVE || us.mode == VANISH ? i % PLACES : NOWHERE;
 		connect_job(&us.jobs[i]);
 	}
-	if (us.mode == LEAVE)
+	if (has_many())
 		us.amount = 1 << 20;
 	if (us.mode == HOLD)
 		us.jobs[1].is_asker = true;
@@ -292,9 +385,13 @@ static int parse(int argc, char **argv)
 
 	if (argc < 4 || evutil_parse_sockaddr_port(argv[1], (struct sockaddr *)&us.peer, &len))
 		return -1;
-	while (us.mode < MODES && strcmp(argv[2], modes[us.mode]))
+	while (us.mode < MODES && strcmp(argv[2], modes[us.mode].name))
 		us.mode++;
 	us.amount = strtoul(argv[3], NULL, 10);
+	if (us.mode == KILLED) {
+		us.server = (pid_t)us.amount;
+		us.amount = CUT_BYTES;
+	}
 	return us.mode < MODES ? 0 : -1;
 }
 

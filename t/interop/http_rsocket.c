@@ -1,139 +1,171 @@
 /*
- * A client of t/interop/http.sh that knows rsockets and nothing of evrdma: it gets or posts bodies,
- * one after the other on one connection, and compares every byte.
+ * A client of t/interop/http.sh that knows rsockets and nothing of evrdma. It does what it is told
+ * to with bodies of each length in turn, and compares every byte.
  *
- *   http_rsocket ADDRESS PORT get|post|leave BYTES...
+ *   http_rsocket ADDRESS PORT WHAT BYTES...
  *
- * With "leave" it goes after the first byte of each body.
+ * On one connection: get, post, pipeline (many requests ahead of the first answer), chunked (both
+ * ways), head, continue (the body waits until it is asked for), slow (reads nothing for a while).
+ * Beside one that goes on: leave, vanish, closed, refused, and killed with the server's PID; see
+ * http_ends.h. Of t/interop/echo_stream.sh: echo and cut.
  */
-#include <arpa/inet.h>
 #include <rdma/rsocket.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "interop/http.h"
+#include "interop/http_ask.h"
+#include "interop/http_ends.h"
 
-enum { BUF_BYTES = 65536 };
+enum { PIPELINED = 20, POSTED = 1000, LINE_MOST = 64, HEAD_MOST = 1024, PAUSE_S = 2 };
 
-static uint8_t buf[BUF_BYTES];
-static struct sockaddr_in peer;
-
-static void die(const char *what)
+static void get(int fd, size_t len)
 {
-	perror(what);
-	_exit(1);
-}
-
-static int dial(void)
-{
-	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
-
-	if (fd < 0 || rconnect(fd, (struct sockaddr *)&peer, sizeof(peer)))
-		die("http_rsocket: cannot connect");
-	return fd;
-}
-
-static void send_all(int fd, const void *bytes, size_t len)
-{
-	const uint8_t *next = bytes;
-	ssize_t n;
-
-	for (; len; len -= (size_t)n, next += n) {
-		n = rsend(fd, next, len, 0);
-		if (n <= 0)
-			die("http_rsocket: send");
-	}
-}
-
-static size_t receive(int fd, void *to, size_t len)
-{
-	ssize_t n = rrecv(fd, to, len, 0);
-
-	if (n <= 0)
-		die("http_rsocket: receive");
-	return (size_t)n;
-}
-
-/* The length that the answer's head tells. */
-static size_t read_head(int fd)
-{
-	char head[1024] = "", *found;
-	size_t len = 0;
-
-	while (!strstr(head, "\r\n\r\n") && len < sizeof(head) - 1)
-		len += receive(fd, head + len, 1);
-	found = strstr(head, "\r\nContent-Length: ");
-	if (strncmp(head, "HTTP/1.1 200 ", 13) || !found)
-		die("http_rsocket: the answer is an error");
-	return strtoul(found + 18, NULL, 10);
-}
-
-static void read_body(int fd, size_t len)
-{
-	size_t at, n;
-
-	for (at = 0; at < len; at += n) {
-		n = receive(fd, buf, len - at < BUF_BYTES ? len - at : BUF_BYTES);
-		if (!http_is_pattern(buf, n, at))
-			die("http_rsocket: a byte is another");
-	}
+	ask_get(fd, len);
+	ask_read_answer(fd, len);
 }
 
 static void post(int fd, size_t len)
 {
-	char head[128];
-	size_t at, n;
-	int head_len = snprintf(head, sizeof(head),
-		"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: %zu\r\n\r\n", len);
+	ask_post(fd, len);
+	ask_read_answer(fd, len);
+}
 
-	send_all(fd, head, (size_t)head_len);
-	for (at = 0; at < len; at += n) {
-		n = http_piece(at, len - at);
-		send_all(fd, http_pattern + at % HTTP_PATTERN, n);
+/* All that is asked fits into the window: who waits for room to ask in would read no answer. */
+static void pipeline(int fd, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < PIPELINED; i++) {
+		ask_get(fd, len + i);
+		ask_post(fd, POSTED + i);
+	}
+	for (i = 0; i < PIPELINED; i++) {
+		ask_read_answer(fd, len + i);
+		ask_read_answer(fd, POSTED + i);
 	}
 }
 
-static void get(int fd, size_t len)
-{
-	char head[128];
-	int n = snprintf(
-		head, sizeof(head), "GET /bytes/%zu HTTP/1.1\r\nHost: test\r\n\r\n", len);
+/* --- chunks --------------------------------------------------------------------------------- */
 
-	send_all(fd, head, (size_t)n);
+/* Each is three times as long as the one before it. */
+static void send_chunks(int fd, size_t len)
+{
+	size_t at, n, most = 1;
+
+	for (at = 0; at < len; at += n, most *= 3) {
+		n = len - at < most ? len - at : most;
+		ask_send_text(fd, "%zx\r\n", n);
+		ask_send_pattern(fd, at, n);
+		ask_send_text(fd, "\r\n");
+	}
+	ask_send_text(fd, "0\r\n\r\n");
 }
 
-static void leave(size_t len)
+static void read_chunks(int fd, size_t len)
 {
-	int fd = dial();
+	char line[LINE_MOST];
+	size_t at = 0, n;
 
+	do {
+		ask_read_line(fd, line, sizeof(line));
+		n = strtoul(line, NULL, 16);
+		ask_read_pattern(fd, at, n);
+		at += n;
+		ask_read_line(fd, line, sizeof(line));
+		if (strcmp(line, "\r\n"))
+			ask_die("a chunk has no end");
+	} while (n);
+	if (at != len)
+		ask_die("the chunks have another length");
+}
+
+static void chunked(int fd, size_t len)
+{
+	char head[HEAD_MOST];
+
+	ask_send_text(fd, "POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n");
+	send_chunks(fd, len);
+	ask_read_answer(fd, len);
+	ask_send_text(fd, "GET /chunked/%zu HTTP/1.1\r\nHost: test\r\n\r\n", len);
+	ask_read_head(fd, head, sizeof(head));
+	if (!strstr(head, "\r\nTransfer-Encoding: chunked\r\n"))
+		ask_die("the answer has no chunks");
+	read_chunks(fd, len);
+}
+
+/* --- the rest ------------------------------------------------------------------------------- */
+
+/* What follows the head is the next answer. */
+static void head(int fd, size_t len)
+{
+	ask_send_text(fd, "HEAD /bytes/%zu HTTP/1.1\r\nHost: test\r\n\r\n", len);
+	if (ask_read_length(fd) != len)
+		ask_die("the body has another length");
 	get(fd, len);
-	read_head(fd);
-	receive(fd, buf, 1);
-	rclose(fd);
 }
+
+static void wait_to_be_asked(int fd, size_t len)
+{
+	char answer[HEAD_MOST];
+
+	ask_send_text(fd,
+		"POST / HTTP/1.1\r\nHost: test\r\nExpect: 100-continue\r\n"
+		"Content-Length: %zu\r\n\r\n",
+		len);
+	ask_read_head(fd, answer, sizeof(answer));
+	if (strncmp(answer, "HTTP/1.1 100 ", 13))
+		ask_die("the body is not asked for");
+	ask_send_pattern(fd, 0, len);
+	ask_read_answer(fd, len);
+}
+
+static void slow(int fd, size_t len)
+{
+	ask_get(fd, len);
+	if (ask_read_length(fd) != len)
+		ask_die("the body has another length");
+	ask_read_pattern(fd, 0, len / 2);
+	sleep(PAUSE_S);
+	ask_read_pattern(fd, len / 2, len - len / 2);
+}
+
+static const struct {
+	const char *name;
+	void (*act)(int fd, size_t len);
+} acts[] = {
+	{ "get", get },
+	{ "post", post },
+	{ "pipeline", pipeline },
+	{ "chunked", chunked },
+	{ "head", head },
+	{ "continue", wait_to_be_asked },
+	{ "slow", slow },
+	{ "leave", http_leave },
+	{ "vanish", http_vanish },
+	{ "closed", http_closed },
+	{ "refused", http_refused },
+	{ "killed", http_killed },
+	{ "echo", http_echo },
+	{ "cut", http_cut },
+};
 
 int main(int argc, char **argv)
 {
+	size_t act = 0;
 	int fd, i;
 
-	if (argc < 5 || inet_pton(AF_INET, argv[1], &peer.sin_addr) != 1)
-		return 1;
-	peer.sin_family = AF_INET;
-	peer.sin_port = htons((uint16_t)atoi(argv[2]));
-	http_pattern_fill();
-	fd = dial();
-	for (i = 4; i < argc; i++) {
-		size_t len = strtoul(argv[i], NULL, 10);
-
-		if (!strcmp(argv[3], "leave")) {
-			leave(len);
-			continue;
-		}
-		(strcmp(argv[3], "post") ? get : post)(fd, len);
-		if (read_head(fd) != len)
-			die("http_rsocket: the body has another length");
-		read_body(fd, len);
-	}
+	if (argc < 5)
+		return 2;
+	while (strcmp(argv[3], acts[act].name))
+		if (++act == sizeof(acts) / sizeof(acts[0]))
+			return 2;
+	signal(SIGPIPE, SIG_IGN);
+	ask_init(argv[1], argv[2]);
+	fd = ask_dial();
+	for (i = 4; i < argc; i++)
+		acts[act].act(fd, strtoul(argv[i], NULL, 10));
 	return rclose(fd) ? 1 : 0;
 }

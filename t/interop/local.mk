@@ -141,7 +141,8 @@ EXTRA_DIST += t/interop/rtools.sh t/interop/rtools_rcopy.sh \
 # HTTP over bufferevents over RDMA.
 if TESTS_ENABLED
 if !SYSTEM_RDMACM
-check_PROGRAMS += t/interop/http_server t/interop/http_client t/interop/http_rsocket
+check_PROGRAMS += t/interop/http_server t/interop/http_client \
+	t/interop/http_rsocket t/interop/http_rsockets
 t_interop_http_server_SOURCES = t/interop/http_server.c t/interop/http.h
 t_interop_http_server_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t -I$(top_srcdir)
 t_interop_http_server_LDFLAGS = $(AM_LDFLAGS) -no-install
@@ -150,9 +151,13 @@ t_interop_http_client_SOURCES = t/interop/http_client.c t/interop/http.h
 t_interop_http_client_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
 t_interop_http_client_LDFLAGS = $(AM_LDFLAGS) -no-install
 t_interop_http_client_LDADD = libevrdma.la $(LIBEVENT_LIBS)
-t_interop_http_rsocket_SOURCES = t/interop/http_rsocket.c t/interop/http.h
+t_interop_http_rsocket_SOURCES = t/interop/http_rsocket.c t/interop/http.h \
+	t/interop/http_ask.c t/interop/http_ask.h t/interop/http_ends.c t/interop/http_ends.h
 t_interop_http_rsocket_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
 t_interop_http_rsocket_LDADD = librdmacm.la $(VERBS_LIBS)
+t_interop_http_rsockets_SOURCES = t/interop/http_rsockets.c t/interop/http.h
+t_interop_http_rsockets_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
+t_interop_http_rsockets_LDADD = librdmacm.la $(VERBS_LIBS)
 GUEST_TESTS += t/interop/http.sh:rxe t/interop/http.sh:siw
 endif
 endif

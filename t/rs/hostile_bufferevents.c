@@ -2,6 +2,7 @@
  * The bufferevents over RDMA that meet a hostile peer, all on one loop, which turns wherever the
  * peer waits. What a socket's number shows is what the callbacks have told.
  */
+#include "rs/hostile_objects.h"
 #include "rs/hostile_suite.h"
 
 #include <arpa/inet.h>
@@ -14,8 +15,16 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 
-enum { PATIENCE_MS = 60000, STREAMS = 256, CHUNK = 100000, SENT_LONG = 100 };
+enum {
+	PATIENCE_MS = 60000,
+	STREAMS = 256,
+	CHUNK = 100000,
+	LINGER_MS = 100,
+	PASSES = 4,
+	BESIDE = 2, /* connections */
+};
 
 /* By its number. */
 struct stream {
@@ -31,7 +40,7 @@ static struct stream streams[STREAMS];
 static int num_streams;
 static struct event_base *loop;
 static struct evrdma_base *base;
-static int keepalive_ms;
+static int keepalive_ms, linger_ms;
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
@@ -154,6 +163,8 @@ static struct evrdma_bev_options options_with(struct evrdma_conn_options *conn)
 	evrdma_conn_options_init(conn);
 	evrdma_bev_options_init(&options);
 	conn->keepalive_ms = keepalive_ms;
+	if (linger_ms)
+		options.linger_timeout_ms = linger_ms;
 	options.conn = conn;
 	return options;
 }
@@ -188,8 +199,8 @@ int hostile_rconnect(uint16_t port)
 	struct sockaddr_in addr = place(port);
 	struct stream *stream = new_stream();
 
-	adopt(stream, evrdma_bufferevent_connect(
-			      base, NULL, (struct sockaddr *)&addr, &options, 0));
+	adopt(stream,
+		evrdma_bufferevent_connect(base, NULL, (struct sockaddr *)&addr, &options, 0));
 	return number_of(stream);
 }
 
@@ -246,24 +257,152 @@ static size_t left_of(const struct hostile_victim *victim)
 	return evbuffer_get_length(bufferevent_get_output(streams[victim->fd].bev));
 }
 
+/* Writes until nothing goes any more. */
+static void fill_window(const struct hostile_victim *victim)
+{
+	static char bytes[CHUNK];
+	size_t before;
+
+	do {
+		before = left_of(victim);
+		ck_assert_int_eq(hostile_rsend(victim->fd, bytes, CHUNK), CHUNK);
+		hostile_bytes_pass();
+	} while (left_of(victim) != before + CHUNK);
+	ck_assert_int_eq(hostile_events(victim->fd) & (POLLERR | POLLHUP), 0);
+}
+
 /* Its window is full, and stays so; what it never took goes with the base. */
 START_TEST(it_reads_nothing)
 {
-	static char bytes[CHUNK];
 	struct hostile_victim victim;
-	size_t left, before = 0;
 
 	hostile_meet(&victim, (enum hostile_role)_i);
-	for (left = SENT_LONG; left != before || !left; left = left_of(&victim)) {
-		before = left;
-		ck_assert_int_eq(hostile_rsend(victim.fd, bytes, CHUNK), CHUNK);
-		hostile_bytes_pass();
-		if (left_of(&victim) == before + CHUNK)
-			break;
-	}
-	ck_assert_int_eq(hostile_events(victim.fd) & (POLLERR | POLLHUP), 0);
+	fill_window(&victim);
 	hostile_bytes_pass();
 	hostile_part(&victim);
+}
+END_TEST
+
+/* --- freed while it is silent ---------------------------------------------------------------- */
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static uint64_t num_connections(void)
+{
+	struct evrdma_base_stats stats;
+
+	evrdma_base_get_stats(base, &stats);
+	return stats.connections;
+}
+
+/* But for ids that wait for an answer of their peers, and what the hostile one has. */
+static unsigned int objects_but_of(const struct hostile *hostile)
+{
+	struct evrdma_base_stats stats;
+	unsigned int own = !!hostile->id + !!hostile->listener + !!hostile->cq + !!hostile->mr;
+
+	own += hostile->id && hostile->id->qp;
+	evrdma_base_get_stats(base, &stats);
+	return hostile_objects() - own - (unsigned int)stats.ids_lingering;
+}
+
+/* Nothing is waited for in the call. How long its connection is there after it. */
+static uint64_t free_it(struct hostile_victim *victim)
+{
+	uint64_t since = now_ms();
+	unsigned int with = hostile_objects();
+	int waited;
+
+	bufferevent_free(streams[victim->fd].bev);
+	ck_assert_uint_eq(hostile_objects(), with);
+	for (waited = 0; num_connections() > BESIDE; waited++) {
+		ck_assert_int_lt(waited, PATIENCE_MS);
+		hostile_rest(1);
+	}
+	victim->fd = -1;
+	return now_ms() - since;
+}
+
+/* What there is of others, once the base and the pair beside have what they want for good. */
+static unsigned int begin_to_leave(enum hostile_role role)
+{
+	struct hostile_victim victim;
+	unsigned int objects;
+	int i;
+
+	linger_ms = LINGER_MS;
+	hostile_meet(&victim, role);
+	for (i = 0; i < PASSES; i++)
+		hostile_bytes_pass();
+	free_it(&victim);
+	if (victim.listener >= 0)
+		hostile_rclose(victim.listener);
+	victim.listener = -1;
+	hostile_bytes_pass();
+	objects = objects_but_of(&victim.hostile);
+	hostile_part(&victim);
+	return objects;
+}
+
+/* The base and those beside it go on; the peer has all that it had. */
+static void end_to_leave(struct hostile_victim *victim, unsigned int objects)
+{
+	int waited;
+
+	if (victim->listener >= 0)
+		hostile_rclose(victim->listener);
+	victim->listener = -1;
+	for (waited = 0; objects_but_of(&victim->hostile) > objects; waited++) {
+		ck_assert_msg(waited < PATIENCE_MS, "%u objects are left, of %u",
+			objects_but_of(&victim->hostile), objects);
+		hostile_rest(1);
+	}
+	hostile_bytes_pass();
+	hostile_part(victim);
+}
+
+/* It has the whole of linger_timeout_ms to read, and no more. */
+START_TEST(it_reads_nothing_of_one_that_was_freed)
+{
+	unsigned int objects = begin_to_leave((enum hostile_role)_i);
+	struct hostile_victim victim;
+
+	hostile_meet(&victim, (enum hostile_role)_i);
+	fill_window(&victim);
+	ck_assert_uint_ge(free_it(&victim), LINGER_MS);
+	end_to_leave(&victim, objects);
+}
+END_TEST
+
+/* All has gone, and it answers neither the last word nor the disconnect. */
+START_TEST(it_acknowledges_no_close)
+{
+	unsigned int objects = begin_to_leave((enum hostile_role)_i);
+	struct hostile_victim victim;
+
+	hostile_meet(&victim, (enum hostile_role)_i);
+	free_it(&victim);
+	end_to_leave(&victim, objects);
+}
+END_TEST
+
+/* Nor does its device acknowledge anything. */
+START_TEST(it_has_ended_its_queue_pair_when_one_is_freed)
+{
+	unsigned int objects = begin_to_leave((enum hostile_role)_i);
+	struct hostile_victim victim;
+
+	hostile_meet(&victim, (enum hostile_role)_i);
+	rdma_destroy_qp(victim.hostile.id);
+	ck_assert_int_eq(hostile_rsend(victim.fd, "x", 1), 1);
+	free_it(&victim);
+	end_to_leave(&victim, objects);
 }
 END_TEST
 
@@ -287,7 +426,11 @@ static TCase *own_case(void)
 {
 	TCase *tcase = tcase_create("silence of bufferevents");
 
+	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, it_reads_nothing, 0, HOSTILE_ROLES);
+	tcase_add_loop_test(tcase, it_reads_nothing_of_one_that_was_freed, 0, HOSTILE_ROLES);
+	tcase_add_loop_test(tcase, it_acknowledges_no_close, 0, HOSTILE_ROLES);
+	tcase_add_loop_test(tcase, it_has_ended_its_queue_pair_when_one_is_freed, 0, HOSTILE_ROLES);
 	if (hostile_place.give_up)
 		tcase_add_loop_test(tcase, a_keepalive_finds_that_it_has_gone, 0, HOSTILE_ROLES);
 	return tcase;
