@@ -13,6 +13,7 @@ libevr_rs_la_SOURCES = \
 	lib/rs/dgram_dest.c \
 	lib/rs/dgram_look.c \
 	lib/rs/dgram_option.c \
+	lib/rs/dgram_packet.c \
 	lib/rs/dgram_recv.c \
 	lib/rs/dgram_send.c \
 	lib/rs/dgram_ud.c \
