@@ -1,6 +1,6 @@
 /*
- * Strangers without number: each is of another address or port, and tells a queue pair that is none.
- * What is kept of them has a bound, and nobody else is the worse for it.
+ * Strangers without number: each is of another address or port, and tells a queue pair that is
+ * none. What is kept of them has a bound, and nobody else is the worse for it.
  */
 #include "rs/hostile_dgrams.h"
 #include "rs/hostile_objects.h"
