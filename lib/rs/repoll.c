@@ -44,8 +44,8 @@ int repoll_create(int flags)
 }
 
 /*
- * After close(2) of an instance its number may be another file's. One of epoll's is taken for it all
- * the same, and so is any where the kernel does not say what it is.
+ * After close(2) of an instance its number may be another file's. One of epoll's is taken for it
+ * all the same, and so is any where the kernel does not say what it is.
  */
 static bool is_of_epoll(int fd)
 {
