@@ -4,6 +4,7 @@ noinst_LTLIBRARIES += libevr_rs.la
 libevr_rs_la_SOURCES = \
 	lib/rs/rs.h \
 	lib/rs/addr.c lib/rs/addr.h \
+	lib/rs/backlog.c \
 	lib/rs/call.c \
 	lib/rs/close.c \
 	lib/rs/settings.c lib/rs/settings.h \

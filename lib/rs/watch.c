@@ -111,6 +111,7 @@ void evr_rs_settle(struct evr_rs *rs)
 static void serve_timer(struct evr_rs *rs)
 {
 	evr_rs_keepalive_due(rs);
+	evr_rs_backlog_due(rs);
 	if (!rs->stream.error)
 		return;
 	evr_rs_wake(rs);
