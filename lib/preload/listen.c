@@ -304,7 +304,7 @@ static int accept_any(struct evr_pre *pre, struct sockaddr *addr, socklen_t *len
 		end_rs(pre);
 	else if (fd != -EAGAIN)
 		return fd;
-	fd = evr_pre_real()->accept4(pre->tcp, addr, len, flags);
+	fd = evr_pre_fresh(evr_pre_real()->accept4(pre->tcp, addr, len, flags));
 	if (fd < 0 && errno == EINVAL && takes_rs(pre))
 		return -EAGAIN;
 	return fd < 0 ? -errno : fd;
@@ -358,6 +358,8 @@ static int accept_shared(
 	}
 	tell_peer(pre, &carried->to, addr, len);
 	ret = is_carried ? evr_pre_add(taken, carried) : 0;
+	if (!is_carried)
+		evr_pre_fresh(taken);
 	if (!is_carried || ret)
 		evr_pre_put(carried);
 	return ret ? give_back(taken, -ret) : taken;
@@ -374,7 +376,7 @@ int accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 	if (pre && pre->state == EVR_PRE_DGRAM)
 		return (int)evr_pre_leave(pre, raccept(pre->rs, addr, len));
 	evr_pre_put(pre);
-	return evr_pre_real()->accept4(fd, addr, len, flags);
+	return evr_pre_fresh(evr_pre_real()->accept4(fd, addr, len, flags));
 }
 
 int accept(int fd, struct sockaddr *addr, socklen_t *len)

@@ -99,6 +99,8 @@ void evr_pre_listen_without_rdma(struct evr_pre *pre);
 struct evr_pre *evr_pre_get(int fd);
 bool evr_pre_may_add(void);
 int evr_pre_add(int fd, struct evr_pre *pre);
+/* A number that the kernel has just given, and nothing is added for: it is only the kernel's. */
+int evr_pre_fresh(int fd);
 /* close(2) of a number, in one step with the table. */
 int evr_pre_close(int fd);
 /* fcntl(2) with F_DUPFD and its like, in one step with the table. */

@@ -668,6 +668,33 @@ START_TEST(a_duplicate_outlives_the_first_number)
 }
 END_TEST
 
+/* fclose(3) closes it where the module does not see it: what comes next has nothing to do with it. */
+START_TEST(a_number_that_stdio_has_closed_is_free)
+{
+	struct places_pair pair = places_pair(0);
+	struct sockaddr_in addr;
+	int listener = places_listen_tcp(&addr), server;
+	int client = evr_pre_real()->socket(AF_INET, SOCK_STREAM, 0);
+	char bytes[5];
+
+	ck_assert_ok(evr_pre_real()->connect(client, (struct sockaddr *)&addr, sizeof(addr)));
+	places_await(listener, POLLIN);
+	ck_assert_ok(fclose(fdopen(pair.server, "r")));
+	server = _i ? socket(AF_UNIX, SOCK_STREAM, 0) : accept(listener, NULL, NULL);
+	ck_assert_int_eq(server, pair.server);
+	if (_i) {
+		ck_assert_fails(recv(server, bytes, 5, MSG_DONTWAIT), EINVAL);
+	} else {
+		ck_assert_int_eq(send(client, "plain", 5, 0), 5);
+		places_await(server, POLLIN);
+		ck_assert_int_eq(recv(server, bytes, 5, MSG_DONTWAIT), 5);
+	}
+	close(client);
+	close(listener);
+	places_close(&pair);
+}
+END_TEST
+
 START_TEST(a_number_that_is_overwritten_ends_its_connection)
 {
 	struct places_pair pair = places_pair(0);
@@ -804,5 +831,6 @@ int main(void)
 	tcase_add_loop_test(cases, a_listener_that_neither_takes_is_an_error, 1, 3);
 	tcase_add_loop_test(cases, each_call_moves_bytes, 0, WAYS);
 	tcase_add_loop_test(cases, a_duplicate_outlives_the_first_number, 0, 3);
+	tcase_add_loop_test(cases, a_number_that_stdio_has_closed_is_free, 0, 2);
 	return places_main(cases);
 }
