@@ -120,10 +120,14 @@ int bind(int fd, const struct sockaddr *addr, socklen_t len)
 	return evr_pre_real()->bind(fd, addr, len);
 }
 
-static int shut_down(const struct evr_pre *pre, int fd, int how)
+static int shut_down(struct evr_pre *pre, int fd, int how)
 {
-	if (pre->state == EVR_PRE_CONNECTING)
-		return not_connected();
+	int ret = pre->state == EVR_PRE_CONNECTING ? evr_pre_abandon(pre, how) : 1;
+
+	if (ret < 0)
+		errno = -ret;
+	if (ret <= 0)
+		return ret ? -1 : 0;
 	if (pre->state == EVR_PRE_CARRIED)
 		return evr_pre_real()->shutdown(fd, how);
 	if (pre->state == EVR_PRE_SHARED)
