@@ -62,6 +62,7 @@ struct evr_pre {
 	int tcp;       /* while it is kept, else -1 */
 	int epoll_fd;  /* of a listener, else -1 */
 	atomic_bool rs_has_ended; /* a listener's: it stays, for those who call it */
+	atomic_bool tcp_is_next;  /* a listener's: what it took last came by RDMA */
 	struct sockaddr_storage to; /* what it connects to, or a peer that is carried */
 	struct sockaddr_storage own; /* of one that is carried */
 	socklen_t to_len;

@@ -60,6 +60,39 @@ START_TEST(a_listener_takes_tcp_as_well)
 }
 END_TEST
 
+static bool next_is_by_rdma(int listener)
+{
+	int fd = accept(listener, NULL, NULL);
+	bool by_rdma = places_by_rdma(fd);
+
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	return by_rdma;
+}
+
+/* Whoever comes by one of the two ways all the time keeps out nobody who comes by the other. */
+START_TEST(a_listener_takes_either_in_turns)
+{
+	enum { MANY = 3 };
+	struct sockaddr_in addr;
+	int listener = places_listen(0, &addr), fds[2 * MANY], i;
+
+	for (i = 0; i < MANY; i++) {
+		fds[i] = places_socket(0);
+		ck_assert_ok(places_connect(fds[i], &addr));
+		ck_assert(places_by_rdma(fds[i]));
+		fds[MANY + i] = evr_pre_real()->socket(AF_INET, SOCK_STREAM, 0);
+		ck_assert_ok(evr_pre_real()->connect(
+			fds[MANY + i], (struct sockaddr *)&addr, sizeof(addr)));
+	}
+	for (i = 0; i < MANY; i++)
+		ck_assert(next_is_by_rdma(listener) != next_is_by_rdma(listener));
+	for (i = 0; i < 2 * MANY; i++)
+		close(fds[i]);
+	close(listener);
+}
+END_TEST
+
 START_TEST(a_listener_whose_device_goes_keeps_tcp)
 {
 	struct sockaddr_in addr;
@@ -790,6 +823,7 @@ int main(void)
 	const TTest *const tests[] = {
 		bytes_go_by_rdma_both_ways,
 		a_listener_takes_tcp_as_well,
+		a_listener_takes_either_in_turns,
 		a_listener_whose_device_goes_keeps_tcp,
 		an_rsocket_that_has_ended_goes_with_its_listener,
 		a_listener_by_rdma_alone_whose_device_goes_shows_its_end,
