@@ -701,7 +701,7 @@ START_TEST(a_duplicate_outlives_the_first_number)
 }
 END_TEST
 
-/* fclose(3) closes it where the module does not see it: what comes next has nothing to do with it. */
+/* fclose(3) closes it where the module does not see it: what comes next is something else. */
 START_TEST(a_number_that_stdio_has_closed_is_free)
 {
 	struct places_pair pair = places_pair(0);

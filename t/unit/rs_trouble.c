@@ -738,7 +738,7 @@ int socketpair(int domain, int type, int protocol, int ends[2])
 	return (int)syscall(SYS_socketpair, domain, type, protocol, ends);
 }
 
-/* Another thread may begin a program at any time, which would keep the end that is the library's. */
+/* Another thread may begin a program at any time, which would keep what is the library's. */
 START_TEST(no_program_gets_what_is_not_its_own)
 {
 	struct rs_pair pair = rs_connect();
