@@ -167,10 +167,12 @@ void evr_pre_look(struct evr_pre *pre, bool is_over)
 /* --- giving it up ---------------------------------------------------------------------------- */
 
 /* What TCP does with one that is on its way, in whichever direction it is shut down. */
-static int abandon(struct evr_pre *pre, int how)
+int evr_pre_abandon(struct evr_pre *pre, int how)
 {
 	int rs = pre->rs, ret = 0;
 
+	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+		return -EINVAL;
 	if (rs >= 0) {
 		pre->rs = -1;
 		become_undecided(pre, ECONNRESET);
@@ -179,19 +181,6 @@ static int abandon(struct evr_pre *pre, int how)
 		ret = evr_pre_real()->shutdown(pre->tcp, how) ? -errno : 0;
 		evr_pre_look(pre, false);
 	}
-	return ret;
-}
-
-int evr_pre_abandon(struct evr_pre *pre, int how)
-{
-	int ret = 1;
-
-	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
-		return -EINVAL;
-	pthread_mutex_lock(&pre->lock);
-	if (pre->state == EVR_PRE_CONNECTING)
-		ret = abandon(pre, how);
-	pthread_mutex_unlock(&pre->lock);
 	return ret;
 }
 

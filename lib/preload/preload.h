@@ -150,7 +150,7 @@ int evr_pre_open(struct evr_pre *pre, int domain, int type);
 void evr_pre_settle(struct evr_pre *pre);
 /* connect: waits for the end of an attempt. 0, or -EAGAIN (after the time), -EINTR, -EMFILE. */
 int evr_pre_await(struct evr_pre *pre, int fd);
-/* Ends an attempt, for shutdown(2). 0 or -errno; 1: it is on its way no more. */
+/* Ends an attempt, whose lock is held, for shutdown(2). 0 or -errno. */
 int evr_pre_abandon(struct evr_pre *pre, int how);
 
 /* wait: whether calls are to wait. */
