@@ -164,6 +164,26 @@ void evr_pre_look(struct evr_pre *pre, bool is_over)
 	}
 }
 
+/* --- giving it up ---------------------------------------------------------------------------- */
+
+/* What TCP does with one that is on its way, in whichever direction it is shut down. */
+int evr_pre_abandon(struct evr_pre *pre, int how)
+{
+	int rs = pre->rs, ret = 0;
+
+	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+		return -EINVAL;
+	if (rs >= 0) {
+		pre->rs = -1;
+		become_undecided(pre, ECONNRESET);
+		rclose(rs);
+	} else {
+		ret = evr_pre_real()->shutdown(pre->tcp, how) ? -errno : 0;
+		evr_pre_look(pre, false);
+	}
+	return ret;
+}
+
 /* --- by RDMA --------------------------------------------------------------------------------- */
 
 static int open_bound(struct evr_pre *pre, int tcp)

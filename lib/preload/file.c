@@ -58,7 +58,7 @@ static int become(int fd, int domain, int kind)
 
 int socket(int domain, int type, int protocol)
 {
-	int fd = evr_pre_real()->socket(domain, type, protocol);
+	int fd = evr_pre_fresh(evr_pre_real()->socket(domain, type, protocol));
 
 	if (fd < 0 || !evr_pre_is_wanted(domain, type, protocol) || !evr_pre_may_add())
 		return fd;

@@ -296,18 +296,38 @@ static bool has_ended(int error)
 	return error == -ENODEV || error == -EINVAL || error == -EBADF;
 }
 
-static int accept_any(struct evr_pre *pre, struct sockaddr *addr, socklen_t *len, int flags)
+static int accept_rdma(struct evr_pre *pre, struct sockaddr *addr, socklen_t *len, int flags)
 {
 	int fd = takes_rs(pre) ? accept_rs(pre, addr, len, flags) : -EAGAIN;
 
-	if (has_ended(fd))
+	if (has_ended(fd)) {
 		end_rs(pre);
-	else if (fd != -EAGAIN)
-		return fd;
-	fd = evr_pre_real()->accept4(pre->tcp, addr, len, flags);
-	if (fd < 0 && errno == EINVAL && takes_rs(pre))
+		return -EAGAIN;
+	}
+	if (fd >= 0)
+		pre->tcp_is_next = true;
+	return fd;
+}
+
+static int accept_tcp(struct evr_pre *pre, struct sockaddr *addr, socklen_t *len, int flags)
+{
+	int fd = evr_pre_fresh(evr_pre_real()->accept4(pre->tcp, addr, len, flags));
+
+	if (fd >= 0)
+		pre->tcp_is_next = false;
+	else if (errno == EINVAL && takes_rs(pre))
 		return -EAGAIN;
 	return fd < 0 ? -errno : fd;
+}
+
+/* In turns: who comes by one of them all the time keeps out nobody. */
+static int accept_any(struct evr_pre *pre, struct sockaddr *addr, socklen_t *len, int flags)
+{
+	int fd = pre->tcp_is_next ? accept_tcp(pre, addr, len, flags) : -EAGAIN;
+
+	if (fd == -EAGAIN)
+		fd = accept_rdma(pre, addr, len, flags);
+	return fd == -EAGAIN ? accept_tcp(pre, addr, len, flags) : fd;
 }
 
 static bool waits(const struct evr_pre *pre)
@@ -358,6 +378,8 @@ static int accept_shared(
 	}
 	tell_peer(pre, &carried->to, addr, len);
 	ret = is_carried ? evr_pre_add(taken, carried) : 0;
+	if (!is_carried)
+		evr_pre_fresh(taken);
 	if (!is_carried || ret)
 		evr_pre_put(carried);
 	return ret ? give_back(taken, -ret) : taken;
@@ -374,7 +396,7 @@ int accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 	if (pre && pre->state == EVR_PRE_DGRAM)
 		return (int)evr_pre_leave(pre, raccept(pre->rs, addr, len));
 	evr_pre_put(pre);
-	return evr_pre_real()->accept4(fd, addr, len, flags);
+	return evr_pre_fresh(evr_pre_real()->accept4(fd, addr, len, flags));
 }
 
 int accept(int fd, struct sockaddr *addr, socklen_t *len)

@@ -120,10 +120,16 @@ int bind(int fd, const struct sockaddr *addr, socklen_t len)
 	return evr_pre_real()->bind(fd, addr, len);
 }
 
-static int shut_down(const struct evr_pre *pre, int fd, int how)
+static int shut_down(struct evr_pre *pre, int fd, int how)
 {
-	if (pre->state == EVR_PRE_CONNECTING)
-		return not_connected();
+	int ret;
+
+	if (pre->state == EVR_PRE_CONNECTING) {
+		ret = evr_pre_abandon(pre, how);
+		if (ret)
+			errno = -ret;
+		return ret ? -1 : 0;
+	}
 	if (pre->state == EVR_PRE_CARRIED)
 		return evr_pre_real()->shutdown(fd, how);
 	if (pre->state == EVR_PRE_SHARED)
@@ -138,8 +144,13 @@ static int shut_down(const struct evr_pre *pre, int fd, int how)
 
 int shutdown(int fd, int how)
 {
-	struct evr_pre *pre = evr_pre_enter(fd);
+	struct evr_pre *pre = evr_pre_get(fd);
+	int ret;
 
-	return pre ? (int)evr_pre_leave(pre, shut_down(pre, fd, how))
-		   : evr_pre_real()->shutdown(fd, how);
+	if (!pre)
+		return evr_pre_real()->shutdown(fd, how);
+	pthread_mutex_lock(&pre->lock);
+	ret = shut_down(pre, fd, how);
+	pthread_mutex_unlock(&pre->lock);
+	return (int)evr_pre_leave(pre, ret);
 }

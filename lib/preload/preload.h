@@ -62,6 +62,7 @@ struct evr_pre {
 	int tcp;       /* while it is kept, else -1 */
 	int epoll_fd;  /* of a listener, else -1 */
 	atomic_bool rs_has_ended; /* a listener's: it stays, for those who call it */
+	atomic_bool tcp_is_next;  /* a listener's: what it took last came by RDMA */
 	struct sockaddr_storage to; /* what it connects to, or a peer that is carried */
 	struct sockaddr_storage own; /* of one that is carried */
 	socklen_t to_len;
@@ -99,6 +100,8 @@ void evr_pre_listen_without_rdma(struct evr_pre *pre);
 struct evr_pre *evr_pre_get(int fd);
 bool evr_pre_may_add(void);
 int evr_pre_add(int fd, struct evr_pre *pre);
+/* A number that the kernel has just given, and nothing is added for: it is only the kernel's. */
+int evr_pre_fresh(int fd);
 /* close(2) of a number, in one step with the table. */
 int evr_pre_close(int fd);
 /* fcntl(2) with F_DUPFD and its like, in one step with the table. */
@@ -147,6 +150,8 @@ int evr_pre_open(struct evr_pre *pre, int domain, int type);
 void evr_pre_settle(struct evr_pre *pre);
 /* connect: waits for the end of an attempt. 0, or -EAGAIN (after the time), -EINTR, -EMFILE. */
 int evr_pre_await(struct evr_pre *pre, int fd);
+/* Ends an attempt, whose lock is held, for shutdown(2). 0 or -errno. */
+int evr_pre_abandon(struct evr_pre *pre, int how);
 
 /* wait: whether calls are to wait. */
 bool evr_pre_waits(const struct evr_pre *pre, int flags);

@@ -143,6 +143,18 @@ int evr_pre_add(int fd, struct evr_pre *pre)
 	return 0;
 }
 
+int evr_pre_fresh(int fd)
+{
+	struct evr_pre_list gone;
+
+	if (fd < 0 || !is_known(fd))
+		return fd;
+	begin_change(&gone);
+	take_out(&gone, fd);
+	end_change(&gone);
+	return fd;
+}
+
 int evr_pre_close(int fd)
 {
 	struct evr_pre_list gone;

@@ -5,6 +5,7 @@ libevr_proto_la_SOURCES = \
 	lib/proto/conndata.c lib/proto/conndata.h \
 	lib/proto/credit.c lib/proto/credit.h \
 	lib/proto/dgram.c lib/proto/dgram.h \
+	lib/proto/grh.c lib/proto/grh.h \
 	lib/proto/imm.c lib/proto/imm.h \
 	lib/proto/iomap.c lib/proto/iomap.h \
 	lib/proto/rxring.c lib/proto/rxring.h \

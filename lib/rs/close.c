@@ -133,6 +133,7 @@ static void close_number(struct evr_rs *rs)
 	rs->closed = true;
 	evr_rs_unwatch(rs);
 	evr_rs_keepalive_stop(rs);
+	evr_rs_backlog_stop(rs);
 	close(rs->fd);
 	rs->fd = -1;
 	evr_rs_wake(rs);

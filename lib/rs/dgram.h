@@ -5,7 +5,8 @@
  * machine that it sends from it has a UD queue pair.
  *
  * All of it is guarded by the rsocket's lock. What comes from others is only believed as far as
- * one can believe UDP: it says where messages for its sender go, and no more.
+ * one can believe UDP: it says where messages for its sender go, and no more. By a queue pair, who
+ * it is from is what the device says, where that can tell.
  */
 #ifndef EVR_RS_DGRAM_H
 #define EVR_RS_DGRAM_H
@@ -56,6 +57,7 @@ struct evr_rs_ud {
 	uint32_t rq_size, sq_size, free;
 	uint32_t mtu, inline_max;
 	bool recv_armed, send_armed, broken;
+	bool is_roce; /* what is received tells the address that it came from */
 	unsigned int recv_unacked, send_unacked;
 };
 
@@ -157,6 +159,10 @@ void evr_rs_ud_arm(struct evr_rs_ud *ud);
 /* Whether there was one: its queue is not armed then, which is news for who armed it before. */
 bool evr_rs_ud_take_event(struct evr_rs_ud *ud);
 int evr_rs_ud_post(struct evr_rs_ud *ud, struct evr_rs_packet *packet);
+
+/* dgram_packet: what came, with what the device says of it; false: it is none, or is not for it. */
+bool evr_rs_packet_read(const struct evr_rs_ud *ud, struct evr_rs_packet *packet,
+	const uint8_t *bytes, const struct ibv_wc *wc);
 
 /* dgram_ah: by a path that is resolved. */
 struct evr_rs_ah *evr_rs_ah_new(const struct rdma_cm_id *id, struct ibv_pd *pd);

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/grh.h"
 #include "util/clock.h"
 #include "util/number.h"
 
 enum {
-	GRH = 40, /* in front of all that is received */
-	RECV_PLACE = GRH + EVR_DGRAM_MAX,
+	RECV_PLACE = EVR_GRH_LEN + EVR_DGRAM_MAX,
 	LARGEST_MTU = 4096,
 	EXCESS = LARGEST_MTU - EVR_DGRAM_MAX,
 	RECV_SGES = 2,
@@ -123,6 +123,7 @@ static int fit(struct evr_rs_ud *ud)
 	ud->rq_size = evr_smaller(ud->rq_size ? ud->rq_size : 1, (uint32_t)device.max_qp_wr);
 	ud->sq_size = evr_smaller(ud->sq_size ? ud->sq_size : 1, (uint32_t)device.max_qp_wr);
 	ud->mtu = evr_smaller((uint32_t)LEAST_MTU << port.active_mtu, EVR_DGRAM_MAX);
+	ud->is_roce = port.link_layer == IBV_LINK_LAYER_ETHERNET;
 	return 0;
 }
 
@@ -389,31 +390,6 @@ int evr_rs_ud_send(struct evr_rs_ud *ud, size_t len, struct evr_rs_ah *ah, uint3
 
 /* --- receiving ------------------------------------------------------------------------------- */
 
-static void set_scope(const struct evr_rs_ud *ud, union evr_rs_addr *from)
-{
-	if (from->sa.sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&from->in6.sin6_addr))
-		from->in6.sin6_scope_id = ud->addr.in6.sin6_scope_id;
-}
-
-static bool read_packet(
-	const struct evr_rs_ud *ud, struct evr_rs_packet *packet, const struct ibv_wc *wc)
-{
-	const uint8_t *data = recv_place(ud, (uint32_t)wc->wr_id) + GRH;
-	struct evr_dgram_header header;
-	int ret;
-
-	if (wc->byte_len < GRH || wc->byte_len > RECV_PLACE)
-		return false;
-	ret = evr_dgram_decode(&header, data, wc->byte_len - GRH);
-	if (ret < 0)
-		return false;
-	evr_rs_addr_from_header(&packet->from, &header);
-	set_scope(ud, &packet->from);
-	packet->data = data + ret;
-	packet->len = wc->byte_len - GRH - (size_t)ret;
-	return evr_rs_dgram_takes(ud->rs, &packet->from);
-}
-
 static void note_sender(struct evr_rs *rs, const union evr_rs_addr *from, uint32_t qpn)
 {
 	struct evr_rs_dest *dest = evr_rs_dest_find(rs, from);
@@ -426,12 +402,13 @@ static void note_sender(struct evr_rs *rs, const union evr_rs_addr *from, uint32
 static bool take(struct evr_rs_ud *ud, const struct ibv_wc *wc)
 {
 	struct evr_rs_packet *packet = &ud->packets[wc->wr_id];
+	const uint8_t *bytes = recv_place(ud, (uint32_t)wc->wr_id);
 
 	if (wc->status != IBV_WC_SUCCESS) {
 		ud->broken = true;
 		return false;
 	}
-	if (read_packet(ud, packet, wc)) {
+	if (evr_rs_packet_read(ud, packet, bytes, wc)) {
 		note_sender(ud->rs, &packet->from, wc->src_qp);
 		TAILQ_INSERT_TAIL(&ud->rs->dgram->received, packet, link);
 		return true;

@@ -1,7 +1,6 @@
 /*
- * A listener and the connections that are being accepted. A request becomes one at once while fewer
- * than the backlog wait; others wait for their turn with nothing made for them yet. Each has its
- * answer by events, so that a peer that withholds its last message holds up nobody else.
+ * A listener and the connections that are being accepted. Each has its answer by events, so that a
+ * peer that withholds its last message holds up nobody else.
  */
 #include "rs/helper.h"
 
@@ -13,81 +12,6 @@ enum {
 	WAITING_MAX = 1024,  /* requests without anything made for them */
 	KERNEL_BACKLOG = 128 /* at least: they wait in the kernel only until somebody looks */
 };
-
-/* --- one connection -------------------------------------------------------------------------- */
-
-static void leave_list(struct evr_rs *listener, struct evr_rs *child)
-{
-	struct evr_rs_listener *own = &listener->listener;
-
-	switch (child->state) {
-	case EVR_RS_REQUESTED:
-		TAILQ_REMOVE(&own->requested, child, link);
-		own->waiting--;
-		break;
-	case EVR_RS_ACCEPTING:
-		TAILQ_REMOVE(&own->accepting, child, link);
-		own->taken--;
-		break;
-	default:
-		TAILQ_REMOVE(&own->accepted, child, link);
-		own->taken--;
-		break;
-	}
-}
-
-static void drop(struct evr_rs *listener, struct evr_rs *child)
-{
-	leave_list(listener, child);
-	evr_rs_end(child);
-	evr_rs_put(child);
-}
-
-static int answer(struct evr_rs *child)
-{
-	struct rdma_conn_param param;
-	uint8_t data[EVR_CONNDATA_LEN];
-	size_t len;
-	int ret;
-
-	len = evr_rs_describe(child, 0, data, sizeof(data));
-	param = evr_rs_conn_param(child, data, len);
-	param.responder_resources = child->request.responder_resources;
-	param.initiator_depth = child->request.initiator_depth;
-	ret = evr_stream_start(&child->stream, &child->request.peer);
-	if (!ret)
-		ret = evr_rs_transport_map(&child->transport, &child->stream);
-	if (!ret && rdma_accept(child->id, &param))
-		ret = -errno;
-	return ret;
-}
-
-static int accept_child(struct evr_rs *child)
-{
-	int ret = evr_rs_transport_init(
-		&child->transport, child->id, &child->options, &child->stream);
-
-	return ret ? ret : answer(child);
-}
-
-/* Those that wait, as far as there is room. */
-static void accept_more(struct evr_rs *listener)
-{
-	struct evr_rs_listener *own = &listener->listener;
-	struct evr_rs *child;
-
-	while (own->taken < own->backlog && (child = TAILQ_FIRST(&own->requested))) {
-		if (accept_child(child)) {
-			rdma_reject(child->id, NULL, 0);
-			drop(listener, child);
-			continue;
-		}
-		leave_list(listener, child);
-		child->state = EVR_RS_ACCEPTING;
-		TAILQ_INSERT_TAIL(&own->accepting, child, link);
-		own->taken++;
-	}
-}
 
 /* --- events ---------------------------------------------------------------------------------- */
 
@@ -123,7 +47,7 @@ static void take_request(struct evr_rs *listener, const struct evr_rs_event *eve
 		rdma_reject(event->id, NULL, 0);
 		rdma_destroy_id(event->id);
 	}
-	accept_more(listener);
+	evr_rs_backlog_fill(listener);
 }
 
 /* Its address went with its device: nobody can reach it any more, nor those who wait. */
@@ -172,8 +96,8 @@ void evr_rs_child_event(
 		break;
 	default:
 		if (child->state != EVR_RS_CONNECTED) {
-			drop(listener, child);
-			accept_more(listener);
+			evr_rs_backlog_drop(listener, child);
+			evr_rs_backlog_fill(listener);
 			break;
 		}
 		if (!child->why)
@@ -193,11 +117,12 @@ static void drop_all(struct evr_rs *listener, struct evr_rs_list *list)
 	struct evr_rs *child, *next;
 
 	TAILQ_FOREACH_SAFE (child, list, link, next)
-		drop(listener, child);
+		evr_rs_backlog_drop(listener, child);
 }
 
 void evr_rs_listener_end(struct evr_rs *listener)
 {
+	evr_rs_backlog_stop(listener);
 	drop_all(listener, &listener->listener.requested);
 	drop_all(listener, &listener->listener.accepting);
 	drop_all(listener, &listener->listener.accepted);
@@ -242,7 +167,7 @@ static int begin(struct evr_rs *rs, int backlog)
 	}
 	rs->state = EVR_RS_LISTENING;
 	rs->listener.backlog = (unsigned int)backlog + 1;
-	accept_more(rs);
+	evr_rs_backlog_fill(rs);
 	return 0;
 }
 
@@ -322,7 +247,7 @@ static int detach(struct evr_rs *listener, struct evr_rs *child)
 		close_pair(child);
 		return ret;
 	}
-	leave_list(listener, child);
+	evr_rs_backlog_leave(listener, child);
 	evr_rs_read_events(child);
 	return 0;
 }
@@ -376,7 +301,7 @@ static int accept_one(struct evr_rs *rs, struct evr_rs **accepted)
 	ret = detach_held(rs, child);
 	if (ret)
 		return ret;
-	accept_more(rs);
+	evr_rs_backlog_fill(rs);
 	*accepted = child;
 	return 0;
 }

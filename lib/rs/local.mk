@@ -4,6 +4,7 @@ noinst_LTLIBRARIES += libevr_rs.la
 libevr_rs_la_SOURCES = \
 	lib/rs/rs.h \
 	lib/rs/addr.c lib/rs/addr.h \
+	lib/rs/backlog.c \
 	lib/rs/call.c \
 	lib/rs/close.c \
 	lib/rs/settings.c lib/rs/settings.h \
@@ -13,6 +14,7 @@ libevr_rs_la_SOURCES = \
 	lib/rs/dgram_dest.c \
 	lib/rs/dgram_look.c \
 	lib/rs/dgram_option.c \
+	lib/rs/dgram_packet.c \
 	lib/rs/dgram_recv.c \
 	lib/rs/dgram_send.c \
 	lib/rs/dgram_ud.c \

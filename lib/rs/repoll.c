@@ -7,10 +7,14 @@
 #include "rs/helper.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "util/fdmap.h"
+
+enum { PATH_LEN = 32 };
 
 static struct evr_fdmap instances;
 static int mark; /* what an instance has there */
@@ -39,9 +43,24 @@ int repoll_create(int flags)
 	return (int)evr_rs_result(ret ? ret : make(flags));
 }
 
+/*
+ * After close(2) of an instance its number may be another file's. One of epoll's is taken for it
+ * all the same, and so is any where the kernel does not say what it is.
+ */
+static bool is_of_epoll(int fd)
+{
+	static const char wanted[] = "anon_inode:[eventpoll]";
+	char path[PATH_LEN], is[sizeof(wanted)];
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	len = readlink(path, is, sizeof(is));
+	return len < 0 || (len == sizeof(wanted) - 1 && !memcmp(is, wanted, (size_t)len));
+}
+
 int evr_rs_repoll_close(int fd)
 {
-	if (!evr_fdmap_set(&instances, fd, NULL))
+	if (!evr_fdmap_set(&instances, fd, NULL) || !is_of_epoll(fd))
 		return -EBADF;
 	return close(fd) ? -errno : 0;
 }

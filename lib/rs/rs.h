@@ -56,6 +56,7 @@ TAILQ_HEAD(evr_rs_list, evr_rs);
 struct evr_rs_request {
 	struct evr_conndata peer;
 	uint8_t responder_resources, initiator_depth;
+	uint64_t until_us; /* how long it keeps its place for certain, once it is answered */
 };
 
 /* What a listener has of its own. */
@@ -66,6 +67,8 @@ struct evr_rs_listener {
 	unsigned int waiting; /* how many are requested */
 	unsigned int backlog; /* how many may be accepting and accepted */
 	unsigned int taken;   /* how many are */
+	bool has_timer;	      /* for those who wait until a place is free */
+	int timer_fd;
 };
 
 struct evr_rs {
@@ -207,6 +210,16 @@ void evr_rs_listener_event(struct evr_rs *listener, const struct evr_rs_event *e
 void evr_rs_child_event(
 	struct evr_rs *listener, struct evr_rs *child, const struct evr_rs_event *event);
 void evr_rs_listener_end(struct evr_rs *listener);
+
+/*
+ * backlog: those that wait get places, as far as there are any. The timer has rung. The timer goes,
+ * before the number of its listener does. One gives up its place, and goes on; or ends with it.
+ */
+void evr_rs_backlog_fill(struct evr_rs *listener);
+void evr_rs_backlog_due(struct evr_rs *listener);
+void evr_rs_backlog_stop(struct evr_rs *listener);
+void evr_rs_backlog_leave(struct evr_rs *listener, struct evr_rs *child);
+void evr_rs_backlog_drop(struct evr_rs *listener, struct evr_rs *child);
 
 /* progress: posts what the stream hands out by itself. */
 void evr_rs_pump(struct evr_rs *rs);

@@ -36,19 +36,23 @@ int evr_rs_new(const struct evr_rs_options *options, int domain, struct evr_rs *
 	return 0;
 }
 
-/* The smallest buffer that there is: a byte or two in it make the other end not writable. */
+/*
+ * The smallest buffer that there is: a byte or two in it make the other end not writable. A program
+ * that another thread begins just now gets neither end.
+ */
 int evr_rs_open_pair(struct evr_rs *rs, int flags)
 {
 	int ends[2], least = 1;
 
 	if (rs->fd >= 0)
 		return 0;
-	if (socketpair(AF_UNIX, SOCK_STREAM | flags, 0, ends))
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0, ends))
 		return -errno;
 	rs->fd = ends[0];
 	rs->other_fd = ends[1];
 	setsockopt(rs->fd, SOL_SOCKET, SO_SNDBUF, &least, sizeof(least));
-	fcntl(rs->other_fd, F_SETFD, FD_CLOEXEC);
+	if (!(flags & SOCK_CLOEXEC))
+		fcntl(rs->fd, F_SETFD, 0);
 	return 0;
 }
 

@@ -6,6 +6,8 @@
 #include "rs/helper.h"
 #include "rs/ready.h"
 
+enum { LOOKS = 64 };
+
 /* --- watching -------------------------------------------------------------------------------- */
 
 /* A child of fork() leaves alone what its parent watches. */
@@ -82,6 +84,18 @@ int evr_rs_watch(struct evr_rs *rs)
 }
 
 /*
+ * Until there is nothing new. But what comes once it is armed is an event: who sends as fast as it
+ * is dropped does not keep a call for ever, nor the helper from the others.
+ */
+static void arm(struct evr_rs *rs)
+{
+	int looks = 0;
+
+	while (rs->cq_watched && !evr_rs_shows_all(rs) && looks++ < LOOKS && evr_rs_arm(rs))
+		;
+}
+
+/*
  * Whom nobody can look after says so, for its user would wait for ever. While its user is in
  * rpoll() and between two of them, the number shows nothing new; nor does it show what is not there
  * any more, for who asks poll(2) meanwhile may call what then waits.
@@ -100,8 +114,7 @@ void evr_rs_settle(struct evr_rs *rs)
 		evr_rs_hide(rs);
 		return;
 	}
-	while (rs->cq_watched && !evr_rs_shows_all(rs) && evr_rs_arm(rs))
-		;
+	arm(rs);
 	/* Last: who has waited for it comes for the lock. */
 	evr_rs_show(rs);
 }
@@ -111,6 +124,7 @@ void evr_rs_settle(struct evr_rs *rs)
 static void serve_timer(struct evr_rs *rs)
 {
 	evr_rs_keepalive_due(rs);
+	evr_rs_backlog_due(rs);
 	if (!rs->stream.error)
 		return;
 	evr_rs_wake(rs);

@@ -70,7 +70,8 @@ enum fake_kind {
 /*
  * In each device's networks the host .250 (…::fa) resolves and never answers; other strangers
  * there end in ADDR_ERROR -ETIMEDOUT. 198.18.0.0/15 is behind a netdev without RDMA
- * (-ENODEV). Anything else has no route (-ENETUNREACH at once). Loopback is the first device.
+ * (-ENODEV). Anything else has no route (-ENETUNREACH at once). Loopback is the first device;
+ * once an id for datagrams is bound to it, those that the device sends to itself come from there.
  */
 #define FAKE_ROCE_IP "192.0.2.1"
 #define FAKE_ROCE_IP6 "2001:db8::1"

@@ -205,6 +205,7 @@ void fake_event_free(struct fake_event *event);
 /* --- addresses --- */
 size_t fake_addr_size(const void *addr);
 bool fake_addr_any(const void *addr);
+bool fake_addr_loopback(const void *addr);
 uint16_t fake_addr_port(const void *addr); /* host order */
 uint64_t fake_service(const struct fake_id *id, const void *addr);
 bool fake_addr_same(const void *a, const void *b);

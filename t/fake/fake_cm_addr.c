@@ -54,7 +54,7 @@ bool fake_addr_any(const void *addr)
 	return !memcmp(raw, zeroes, len);
 }
 
-static bool is_loopback(const void *addr)
+bool fake_addr_loopback(const void *addr)
 {
 	size_t len;
 	const uint8_t *raw = raw_of(addr, &len);
@@ -120,7 +120,7 @@ static struct fake_device *device_near(const void *addr, int least)
 {
 	int kind;
 
-	if (is_loopback(addr) && family_of(addr) != AF_IB)
+	if (fake_addr_loopback(addr) && family_of(addr) != AF_IB)
 		return fake_device_first();
 	for (kind = 0; kind < FAKE_KINDS; kind++)
 		if (nearness(fake_device((enum fake_kind)kind), addr) >= least)
@@ -139,7 +139,7 @@ bool fake_addr_silent(const void *addr)
 	const uint8_t *raw = raw_of(addr, &len);
 
 	return family_of(addr) != AF_IB && raw[len - 1] == 250 && device_near(addr, 1) &&
-	       !is_loopback(addr);
+	       !fake_addr_loopback(addr);
 }
 
 bool fake_addr_plain(const void *addr)
@@ -158,7 +158,7 @@ static int route_to(const struct fake_id *id, struct fake_device **device)
 	const void *dst = &id->dst;
 
 	*device = id->device;
-	if (fake_addr_any(dst) || is_loopback(dst) || is_multicast(dst)) {
+	if (fake_addr_any(dst) || fake_addr_loopback(dst) || is_multicast(dst)) {
 		if (!*device)
 			*device = fake_device_first();
 		return *device ? 0 : -ENODEV;
@@ -175,7 +175,8 @@ static bool reachable(const struct fake_id *id)
 {
 	const void *dst = &id->dst;
 
-	if (fake_addr_any(dst) || is_loopback(dst) || is_multicast(dst) || fake_addr_plain(dst))
+	if (fake_addr_any(dst) || fake_addr_loopback(dst) || is_multicast(dst) ||
+		fake_addr_plain(dst))
 		return true;
 	return device_near(dst, 1) && (!id->device || nearness(id->device, dst));
 }
@@ -242,7 +243,7 @@ static void fill_source(struct fake_id *id)
 
 	if (!fake_addr_any(&id->src))
 		return;
-	if (is_loopback(&id->dst))
+	if (fake_addr_loopback(&id->dst))
 		memcpy(&id->src, &id->dst, sizeof(id->src));
 	else if (id->src.ss_family == AF_INET)
 		((struct sockaddr_in *)&id->src)->sin_addr = id->device->ip;

@@ -89,6 +89,8 @@ static int bind_device(struct fake_id *id, const void *addr)
 	if (id->ps == RDMA_PS_IPOIB && device->kind != FAKE_IB)
 		return -EINVAL;
 	id->device = device;
+	if (id->ps == RDMA_PS_UDP && fake_addr_loopback(addr))
+		device->is_loopback = true;
 	return 0;
 }
 

@@ -85,6 +85,7 @@ struct fake_device {
 	union ibv_gid gids[FAKE_GIDS];
 	int gid_count;
 	uint8_t ip_gid, ip6_gid; /* where they are in the table */
+	bool is_loopback;	 /* an id was bound to that: datagrams to itself come from there */
 	struct ibv_device_attr attr;
 	struct ibv_port_attr port;
 	struct ibv_ece ece;

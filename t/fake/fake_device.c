@@ -190,6 +190,7 @@ void fake_device_add(enum fake_kind kind)
 	device->kind = kind;
 	device->profile = fake_profile_of(kind);
 	device->ip_gid = device->ip6_gid = 0;
+	device->is_loopback = false;
 	device->index = last_index++;
 	device->guid = htobe64(recipe->guid);
 	inet_pton(AF_INET, recipe->ip, &device->ip);

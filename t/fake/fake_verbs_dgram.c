@@ -49,17 +49,29 @@ static void put_ipv4(uint8_t *out, const struct ibv_ah_attr *attr, const union i
 	memcpy(out + 10, &checksum, sizeof(checksum));
 }
 
+static union ibv_gid source_of(const struct fake_qp *from, const struct ibv_ah_attr *attr)
+{
+	const struct fake_device *device = from->node.context->device;
+	union ibv_gid gid = device->gids[attr->grh.sgid_index];
+
+	if (!device->is_loopback || memcmp(&gid, &attr->grh.dgid, sizeof(gid)) != 0)
+		return gid;
+	if (!is_ipv4(&gid))
+		return (union ibv_gid){ .raw = { [15] = 1 } };
+	return (union ibv_gid){ .raw = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } };
+}
+
 /* RoCE v2 over IPv4 puts the IPv4 header into the last 20 bytes of the 40. */
 static void put_grh(
 	uint8_t *out, const struct fake_qp *from, const struct ibv_ah_attr *attr, size_t len)
 {
-	const union ibv_gid *sgid = &from->node.context->device->gids[attr->grh.sgid_index];
+	const union ibv_gid sgid = source_of(from, attr);
 	struct ibv_grh grh = {
 		.version_tclass_flow = htonl(6u << 28 | (uint32_t)attr->grh.traffic_class << 20),
 		.paylen = htons((uint16_t)(len + 24)),
 		.next_hdr = 0x1b,
 		.hop_limit = attr->grh.hop_limit,
-		.sgid = *sgid,
+		.sgid = sgid,
 		.dgid = attr->grh.dgid,
 	};
 
@@ -70,7 +82,7 @@ static void put_grh(
 		memcpy(out, &grh, sizeof(grh));
 		return;
 	}
-	put_ipv4(out + IPV4_AT, attr, sgid);
+	put_ipv4(out + IPV4_AT, attr, &sgid);
 }
 
 /* Nothing is posted, the key is wrong: a datagram is dropped without a word. */

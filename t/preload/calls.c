@@ -60,6 +60,39 @@ START_TEST(a_listener_takes_tcp_as_well)
 }
 END_TEST
 
+static bool next_is_by_rdma(int listener)
+{
+	int fd = accept(listener, NULL, NULL);
+	bool by_rdma = places_by_rdma(fd);
+
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	return by_rdma;
+}
+
+/* Whoever comes by one of the two ways all the time keeps out nobody who comes by the other. */
+START_TEST(a_listener_takes_either_in_turns)
+{
+	enum { MANY = 3 };
+	struct sockaddr_in addr;
+	int listener = places_listen(0, &addr), fds[2 * MANY], i;
+
+	for (i = 0; i < MANY; i++) {
+		fds[i] = places_socket(0);
+		ck_assert_ok(places_connect(fds[i], &addr));
+		ck_assert(places_by_rdma(fds[i]));
+		fds[MANY + i] = evr_pre_real()->socket(AF_INET, SOCK_STREAM, 0);
+		ck_assert_ok(evr_pre_real()->connect(
+			fds[MANY + i], (struct sockaddr *)&addr, sizeof(addr)));
+	}
+	for (i = 0; i < MANY; i++)
+		ck_assert(next_is_by_rdma(listener) != next_is_by_rdma(listener));
+	for (i = 0; i < 2 * MANY; i++)
+		close(fds[i]);
+	close(listener);
+}
+END_TEST
+
 START_TEST(a_listener_whose_device_goes_keeps_tcp)
 {
 	struct sockaddr_in addr;
@@ -668,6 +701,33 @@ START_TEST(a_duplicate_outlives_the_first_number)
 }
 END_TEST
 
+/* fclose(3) closes it where the module does not see it: what comes next is something else. */
+START_TEST(a_number_that_stdio_has_closed_is_free)
+{
+	struct places_pair pair = places_pair(0);
+	struct sockaddr_in addr;
+	int listener = places_listen_tcp(&addr), server;
+	int client = evr_pre_real()->socket(AF_INET, SOCK_STREAM, 0);
+	char bytes[5];
+
+	ck_assert_ok(evr_pre_real()->connect(client, (struct sockaddr *)&addr, sizeof(addr)));
+	places_await(listener, POLLIN);
+	ck_assert_ok(fclose(fdopen(pair.server, "r")));
+	server = _i ? socket(AF_UNIX, SOCK_STREAM, 0) : accept(listener, NULL, NULL);
+	ck_assert_int_eq(server, pair.server);
+	if (_i) {
+		ck_assert_fails(recv(server, bytes, 5, MSG_DONTWAIT), EINVAL);
+	} else {
+		ck_assert_int_eq(send(client, "plain", 5, 0), 5);
+		places_await(server, POLLIN);
+		ck_assert_int_eq(recv(server, bytes, 5, MSG_DONTWAIT), 5);
+	}
+	close(client);
+	close(listener);
+	places_close(&pair);
+}
+END_TEST
+
 START_TEST(a_number_that_is_overwritten_ends_its_connection)
 {
 	struct places_pair pair = places_pair(0);
@@ -763,6 +823,7 @@ int main(void)
 	const TTest *const tests[] = {
 		bytes_go_by_rdma_both_ways,
 		a_listener_takes_tcp_as_well,
+		a_listener_takes_either_in_turns,
 		a_listener_whose_device_goes_keeps_tcp,
 		an_rsocket_that_has_ended_goes_with_its_listener,
 		a_listener_by_rdma_alone_whose_device_goes_shows_its_end,
@@ -804,5 +865,6 @@ int main(void)
 	tcase_add_loop_test(cases, a_listener_that_neither_takes_is_an_error, 1, 3);
 	tcase_add_loop_test(cases, each_call_moves_bytes, 0, WAYS);
 	tcase_add_loop_test(cases, a_duplicate_outlives_the_first_number, 0, 3);
+	tcase_add_loop_test(cases, a_number_that_stdio_has_closed_is_free, 0, 2);
 	return places_main(cases);
 }

@@ -438,6 +438,59 @@ START_TEST(connect_says_once_that_it_is_done)
 }
 END_TEST
 
+struct attempt {
+	int fd;
+	struct sockaddr_in addr;
+};
+
+static void *connect_and_fail(void *arg)
+{
+	const struct attempt *attempt = arg;
+
+	ck_assert_fails(places_connect(attempt->fd, &attempt->addr), ECONNRESET);
+	return arg;
+}
+
+START_TEST(shutdown_ends_a_connect_that_another_thread_is_in)
+{
+	struct attempt attempt = { .fd = places_socket(0) };
+	pthread_t thread;
+	int listener;
+
+	attempt.addr = silent_peer(&listener);
+	ck_assert_ok(pthread_create(&thread, NULL, connect_and_fail, &attempt));
+	while (shutdown(attempt.fd, SHUT_RDWR))
+		ck_assert_int_eq(errno, ENOTCONN);
+	ck_assert_ok(pthread_join(thread, NULL));
+	ck_assert_fails(shutdown(attempt.fd, SHUT_RDWR), ENOTCONN);
+	close(attempt.fd);
+	close(listener);
+}
+END_TEST
+
+START_TEST(shutdown_ends_a_connect_that_nobody_waits_for)
+{
+	struct sockaddr_in addr;
+	int listener, client = places_socket(SOCK_NONBLOCK), server;
+
+	addr = silent_peer(&listener);
+	ck_assert_fails(places_connect(client, &addr), EINPROGRESS);
+	ck_assert_fails(shutdown(client, 3), EINVAL);
+	ck_assert_ok(shutdown(client, SHUT_WR));
+	ck_assert_int_ne(places_await(client, POLLOUT) & POLLHUP, 0);
+	ck_assert_int_eq(error_of(client), ECONNRESET);
+	close(listener);
+	listener = places_listen(0, &addr);
+	ck_assert_fails(places_connect(client, &addr), EINPROGRESS);
+	places_await(client, POLLOUT);
+	ck_assert(places_by_rdma(client));
+	server = accept(listener, NULL, NULL);
+	close(server);
+	close(client);
+	close(listener);
+}
+END_TEST
+
 static void ignore(int number)
 {
 }
@@ -528,6 +581,8 @@ int main(void)
 		who_waited_keeps_no_connection_open,
 		connect_says_once_that_it_is_done,
 		an_interrupted_connect_goes_on,
+		shutdown_ends_a_connect_that_another_thread_is_in,
+		shutdown_ends_a_connect_that_nobody_waits_for,
 		a_child_leaves_a_connect_alone,
 		the_address_of_a_peer_that_is_gone_is_told,
 	};

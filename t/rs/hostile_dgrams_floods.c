@@ -1,6 +1,6 @@
 /*
- * Strangers without number: each is of another address, and tells a queue pair that is none. What
- * is kept of them has a bound, and nobody else is the worse for it.
+ * Strangers without number: each is of another address or port, and tells a queue pair that is
+ * none. What is kept of them has a bound, and nobody else is the worse for it.
  */
 #include "rs/hostile_dgrams.h"
 #include "rs/hostile_objects.h"
@@ -19,6 +19,7 @@ enum {
 	IDS_MOST = 16, /* that look for a path */
 	NOISE = 32768, /* bytes that memory may go up and down by */
 	ONE = 100,     /* and those that one stranger takes, at least */
+	FIRST = 1,     /* ports that nobody has */
 };
 
 _Static_assert(STRANGERS * ONE > 4 * NOISE, "it would be seen");
@@ -63,16 +64,14 @@ static void say_by_udp(const struct flood *flood, int stranger)
 	hostile_dgram_say_from(&hostile_dgrams.hostile, ip, bytes, sizeof(bytes) - flood->control);
 }
 
+/* The device tells the address, so that they differ by their ports. */
 static void say_by_qp(int stranger)
 {
-	struct evr_dgram_header header = { .version = 4, .port = 7 };
+	struct evr_dgram_header header = { .version = 4, .port = (uint16_t)(FIRST + stranger) };
+	const struct sockaddr_in *own = &hostile_dgrams.hostile.own;
 	uint8_t bytes[EVR_DGRAM_LEN4 + 1] = { 0 };
-	struct sockaddr_in addr;
-	char ip[INET_ADDRSTRLEN];
 
-	name_of(stranger, ip);
-	addr = hostile_dgram_addr(ip, 0);
-	memcpy(header.addr, &addr.sin_addr, sizeof(addr.sin_addr));
+	memcpy(header.addr, &own->sin_addr, sizeof(own->sin_addr));
 	evr_dgram_encode(&header, bytes, sizeof(bytes));
 	hostile_dgram_say_by_qp(&hostile_dgrams.hostile, &(struct hostile_dgram_way){ 0 }, bytes,
 		sizeof(bytes));

@@ -5,11 +5,14 @@
 
 #include "proto/dgram.h"
 
-enum { CHANGES = 7, HEADER_MOST = 32, TURNS = 40, NOTHING = 1 << 20 };
+enum { CHANGES = 8, HEADER_MOST = 32, TURNS = 40, NOTHING = 1 << 20 };
 
 enum form { UDP4, UDP6, QP4, QP6, FORMS };
 
-/* Right but for the changes, if any: a header and two bytes, or cut or filled up to a length. */
+/*
+ * Right but for the changes, if any: a header and two bytes, or cut or filled up to a length. Where
+ * the stranger's address belongs, it is there before them.
+ */
 struct words {
 	const char *name;
 	enum form form;
@@ -24,17 +27,17 @@ struct words {
 
 static const struct {
 	bool by_qp;
-	size_t len;
+	size_t len, own_at;
 	uint8_t bytes[HEADER_MOST];
 } forms[FORMS] = {
-	[UDP4] = { false, 18,
-		{ 0x55, 0x55, 0x55, 0x55, 4, 0, 16, 0, 0, 0, 0, 0, 127, 0, 0, 1, 'n', 'o' } },
-	[UDP6] = { false, 30,
+	[UDP4] = { false, 18, 12,
+		{ 0x55, 0x55, 0x55, 0x55, 4, 0, 16, 0, 0, 0, 0, 0, [16] = 'n', 'o' } },
+	[UDP6] = { false, 30, 0,
 		{ 0x55, 0x55, 0x55, 0x55, 6, 0, 28, 0, 0, 0, 0, 0, 32, 1, 13, 184,
 			[27] = 1, 'n', 'o' } },
-	[QP4] = { true, 10, { 4, 8, 29, 47, 127, 0, 0, 9, 'n', 'o' } },
-	[QP6] = { true, 26,
-		{ 6, 24, 29, 47, 0, 0, 0, 0, 32, 1, 13, 184, [23] = 1, 'n', 'o' } },
+	[QP4] = { true, 10, 4, { 4, 8, 29, 47, [8] = 'n', 'o' } },
+	[QP6] = { true, 26, 20,
+		{ 6, 24, 29, 47, 0, 0, 0, 0, 32, 1, 13, 184, [24] = 'n', 'o' } },
 };
 
 static const struct words words[] = {
@@ -67,7 +70,8 @@ static const struct words words[] = {
 	{ "udp: as long as the longest", UDP4, 2048, 1 },
 	{ "udp: far longer than any", UDP4, 4096, 1 },
 	{ "udp: the address of version 6 by version 4", UDP6, 0, 1 },
-	{ "udp: the address of nobody", UDP4, 0, 1, { { 13, 0 }, { 16, 0 } } },
+	{ "udp: the address of nobody", UDP4, 0, 1,
+		{ { 13, 0 }, { 14, 0 }, { 15, 0 }, { 16, 0 } } },
 	{ "udp: the address of a group", UDP4, 0, 1, { { 13, 239 } } },
 	{ "udp: a queue pair of the CM's", UDP4, 0, 1, { { 12, 1 } } },
 	{ "udp: everybody's queue pair", UDP4, 0, 1, { { 10, 255 }, { 11, 255 }, { 12, 255 } } },
@@ -88,17 +92,22 @@ static const struct words words[] = {
 	{ "qp: a length less by one", QP4, 0, 0, { { 2, 7 } } },
 	{ "qp: a length more by one", QP4, 0, 0, { { 2, 9 } } },
 	{ "qp: a length beyond the end", QP4, 0, 0, { { 2, 255 } } },
-	{ "qp: from no address", QP4, 0, 0, { { 5, 0 }, { 8, 0 } } },
+	{ "qp: from no address", QP4, 0, 0, { { 5, 0 }, { 6, 0 }, { 7, 0 }, { 8, 0 } } },
 	{ "qp: from everybody", QP4, 0, 0, { { 5, 255 }, { 6, 255 }, { 7, 255 }, { 8, 255 } } },
 	{ "qp: from a group", QP4, 0, 0, { { 5, 239 } } },
+	{ "qp: from an address of another machine", QP4, 0, 0, { { 5, 192 }, { 6, 0 }, { 7, 2 } } },
+	{ "qp: from the address of a neighbour", QP4, 0, 0, { { 8, 77 } } },
+	{ "qp: from a neighbour by version 6", QP6, 0, 0,
+		{ { 9, 0 }, { 10, 0 }, { 11, 0 }, { 12, 0 }, { 19, 255 }, { 20, 255 },
+			{ 24, 77 } } },
 	{ "qp: from another port", QP4, 0, 1, { { 3, 1 } } },
 	{ "qp: from port 0", QP4, 0, 1, { { 3, 0 }, { 4, 0 } } },
 	{ "qp: from an address of version 6", QP6, 0, 0 },
 	{ "qp: from no address of version 6", QP6, 0, 0,
-		{ { 9, 0 }, { 10, 0 }, { 11, 0 }, { 12, 0 }, { 24, 0 } } },
+		{ { 9, 0 }, { 10, 0 }, { 11, 0 }, { 12, 0 }, { 21, 0 }, { 22, 0 }, { 23, 0 },
+			{ 24, 0 } } },
 	{ "qp: from an address of version 4 by version 6", QP6, 0, 1,
-		{ { 9, 0 }, { 10, 0 }, { 11, 0 }, { 12, 0 }, { 19, 255 }, { 20, 255 },
-			{ 21, 127 } } },
+		{ { 9, 0 }, { 10, 0 }, { 11, 0 }, { 12, 0 }, { 19, 255 }, { 20, 255 } } },
 	{ "qp: from a group of version 6", QP6, 0, 0, { { 9, 255 } } },
 	{ "qp: 2049 bytes, or the MTU", QP4, 2049, 1 },
 	{ "qp: 2048 bytes, or the MTU", QP4, 2048, 1 },
@@ -125,10 +134,13 @@ static size_t length_of(const struct words *row)
 static void say(const struct words *row, size_t len)
 {
 	static uint8_t bytes[HOSTILE_DGRAM_MOST];
+	size_t own_at = forms[row->form].own_at;
 	int i;
 
 	memset(bytes, 0, sizeof(bytes));
 	memcpy(bytes, forms[row->form].bytes, forms[row->form].len);
+	if (own_at)
+		memcpy(bytes + own_at, &hostile_dgrams.hostile.own.sin_addr, 4);
 	for (i = 0; i < CHANGES && row->changes[i].number; i++)
 		bytes[row->changes[i].number - 1] = row->changes[i].value;
 	if (forms[row->form].by_qp)

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-enum { STRANGERS = 1200, TURNS = 8 };
+enum { STRANGERS = 1200, TURNS = 8, MANY = 16 };
 
 /* --- strangers ------------------------------------------------------------------------------- */
 
@@ -67,6 +67,51 @@ START_TEST(who_comes_after_the_strangers_is_met_like_any_other)
 	hear_strangers(two.a, &two.a_addr, false);
 	dgram_meet(&two);
 	ck_assert_uint_eq(dgram_pass(two.a, two.b, &two.b_addr, 10), 1);
+	dgram_close_two(&two);
+}
+END_TEST
+
+static struct {
+	int fd;
+	struct sockaddr_in to;
+} flood;
+static _Thread_local bool is_flooding;
+
+/* As many as are taken from a queue at once. */
+static void send_many(void)
+{
+	int i;
+
+	if (is_flooding)
+		return;
+	is_flooding = true;
+	for (i = 0; i < MANY; i++)
+		rsendto(flood.fd, "x", 1, MSG_DONTWAIT, (struct sockaddr *)&flood.to,
+			sizeof(flood.to));
+	is_flooding = false;
+}
+
+/* While it looks at some the next ones are there. */
+START_TEST(whose_messages_are_dropped_keeps_no_call_for_ever)
+{
+	struct dgram_two two = dgram_make_two(SOCK_NONBLOCK);
+	struct dgram_two strange = { .a = two.a, .b = dgram_open_one(0), .a_addr = two.a_addr };
+	struct epoll_event event = { .events = EPOLLIN };
+	int epoll_fd = repoll_create(0);
+	char byte;
+
+	strange.b_addr = dgram_bind_to(strange.b, DGRAM_HOST);
+	dgram_meet(&strange);
+	ck_assert_ok(rconnect(two.a, (struct sockaddr *)&two.b_addr, sizeof(two.b_addr)));
+	flood.fd = strange.b;
+	flood.to = two.a_addr;
+	/* It is not left to rpoll() any more. */
+	ck_assert_ok(repoll_ctl(epoll_fd, EPOLL_CTL_ADD, two.a, &event));
+	fake_each_call(send_many);
+	ck_assert_fails(rrecv(two.a, &byte, 1, 0), EAGAIN);
+	fake_each_call(NULL);
+	ck_assert_ok(rclose(epoll_fd));
+	ck_assert_ok(rclose(strange.b));
 	dgram_close_two(&two);
 }
 END_TEST
@@ -164,6 +209,7 @@ int main(void)
 		who_only_sends_takes_no_place_of_whom_we_sent_to,
 		who_is_answered_takes_no_place_of_whom_we_heard_by_the_device,
 		who_comes_after_the_strangers_is_met_like_any_other,
+		whose_messages_are_dropped_keeps_no_call_for_ever,
 		a_scope_says_nothing_of_an_address_that_has_none,
 		a_connect_that_fails_leaves_the_peer_that_there_was,
 		one_that_has_left_its_peer_is_answered_at_its_new_port,

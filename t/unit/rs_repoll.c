@@ -99,6 +99,19 @@ START_TEST(rclose_ends_an_instance_and_no_other_descriptor)
 }
 END_TEST
 
+/* What has its number next is not taken for it. */
+START_TEST(one_that_was_closed_with_close_is_none_any_more)
+{
+	int fd = make_instance();
+
+	ck_assert_ok(close(fd));
+	ck_assert_int_eq(open("/dev/null", O_RDONLY), fd);
+	ck_assert_fails(rclose(fd), EBADF);
+	ck_assert_ok(close(fd));
+	ck_assert_fails(rclose(fd), EBADF);
+}
+END_TEST
+
 /* As that of epoll_create(2) is there: whose descriptors the members are, is another matter. */
 START_TEST(a_child_has_the_instance_and_can_close_it)
 {
@@ -234,6 +247,7 @@ int main(void)
 		an_instance_has_the_flag_that_was_asked_for,
 		what_makes_no_sense_is_refused,
 		rclose_ends_an_instance_and_no_other_descriptor,
+		one_that_was_closed_with_close_is_none_any_more,
 		a_child_has_the_instance_and_can_close_it,
 		one_that_was_in_rpoll_shows_at_once_what_there_is,
 		a_blocking_listener_is_told_of_connections,

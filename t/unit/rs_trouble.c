@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -726,6 +727,32 @@ START_TEST(a_listener_hands_keepalives_on)
 }
 END_TEST
 
+/* --- exec ------------------------------------------------------------------------------------ */
+
+static bool is_open_to_exec;
+
+/* In the place of the C library's. */
+int socketpair(int domain, int type, int protocol, int ends[2])
+{
+	is_open_to_exec |= !(type & SOCK_CLOEXEC);
+	return (int)syscall(SYS_socketpair, domain, type, protocol, ends);
+}
+
+/* Another thread may begin a program at any time, which would keep what is the library's. */
+START_TEST(no_program_gets_what_is_not_its_own)
+{
+	struct rs_pair pair = rs_connect();
+	int plain = rsocket(AF_INET, SOCK_STREAM, 0);
+
+	ck_assert(!is_open_to_exec);
+	ck_assert_int_eq(fcntl(pair.client, F_GETFD), FD_CLOEXEC);
+	ck_assert_int_eq(fcntl(pair.server, F_GETFD), 0);
+	ck_assert_int_eq(fcntl(plain, F_GETFD), 0);
+	ck_assert_ok(rclose(plain));
+	rs_close(&pair);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -761,6 +788,7 @@ int main(void)
 		raccept_on_a_number_that_was_closed_behind_its_back_returns,
 		a_larger_backlog_is_for_those_who_wait_already,
 		a_child_has_no_rsockets_and_waits_for_none_of_its_parents_threads,
+		no_program_gets_what_is_not_its_own,
 	};
 
 	return cm_main("rs_trouble", tests, sizeof(tests) / sizeof(tests[0]));

@@ -1,0 +1,148 @@
+/* The places of a listener's backlog, and those who take them and say nothing more. */
+#include "unit/rs_unit.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "proto/conndata.h"
+#include "util/clock.h"
+
+enum {
+	BACKLOG = 4,
+	PLACES = BACKLOG + 1,
+	LONG_US = 60000000,
+	NEARLY_US = 4900000, /* not as long as a place may be kept in vain, by what a timer takes */
+	US_PER_S = 1000000,
+	NS_PER_US = 1000,
+};
+
+/* What a test says has passed. */
+static _Atomic(uint64_t) passed_us;
+
+uint64_t evr_clock_now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return passed_us + (uint64_t)now.tv_sec * US_PER_S + (uint64_t)now.tv_nsec / NS_PER_US;
+}
+
+/* --- who says nothing more ------------------------------------------------------------------- */
+
+static void request(struct rdma_cm_id *id)
+{
+	const struct evr_conndata conn = {
+		.credits = 4, .target_addr = 4096, .data = { .addr = 8192, .len = 4096 }
+	};
+	struct rdma_conn_param param = { .retry_count = 6 };
+	uint8_t data[EVR_CONNDATA_LEN];
+
+	param.private_data = data;
+	param.private_data_len = (uint8_t)evr_conndata_encode(&conn, 0, data, sizeof(data));
+	cm_make_qp(id);
+	ck_assert_ok(rdma_connect(id, &param));
+}
+
+/* They take all places; nobody reads the answers. */
+struct silent {
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *ids[PLACES];
+};
+
+static void fill_places(struct silent *silent, int listener)
+{
+	int i;
+
+	silent->channel = cm_channel();
+	for (i = 0; i < PLACES; i++) {
+		silent->ids[i] = cm_id(silent->channel, RDMA_PS_TCP);
+		cm_resolve(silent->ids[i], FAKE_ROCE_IP);
+	}
+	for (i = 0; i < PLACES; i++) {
+		request(silent->ids[i]);
+		ck_assert_int_eq(rs_events(listener, POLLIN), 0);
+	}
+}
+
+static void end(struct silent *silent)
+{
+	int i;
+
+	for (i = 0; i < PLACES; i++)
+		cm_destroy(silent->ids[i]);
+	rdma_destroy_event_channel(silent->channel);
+}
+
+static void take_one(int listener)
+{
+	int fd;
+
+	ck_assert_int_ne(rs_await(listener, POLLIN) & POLLIN, 0);
+	fd = raccept(listener, NULL, NULL);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_ok(rclose(fd));
+}
+
+/* --- tests ----------------------------------------------------------------------------------- */
+
+START_TEST(a_place_that_was_kept_for_long_is_the_next_ones)
+{
+	int listener = rs_listener(), client;
+	struct silent silent;
+
+	fill_places(&silent, listener);
+	passed_us += LONG_US;
+	client = rs_client();
+	take_one(listener);
+	ck_assert_ok(rclose(client));
+	ck_assert_ok(rclose(listener));
+	end(&silent);
+}
+END_TEST
+
+START_TEST(who_waits_for_one_needs_nobody_else_to_come)
+{
+	int listener = rs_listener(), client;
+	struct silent silent;
+
+	fill_places(&silent, listener);
+	passed_us += NEARLY_US;
+	client = rs_client();
+	take_one(listener);
+	ck_assert_ok(rclose(client));
+	ck_assert_ok(rclose(listener));
+	end(&silent);
+}
+END_TEST
+
+/* Who waits is refused, and its timer has gone. */
+START_TEST(one_that_listens_no_more_keeps_nobody_waiting)
+{
+	int listener = rs_listener(), client, other;
+	struct silent silent;
+
+	fill_places(&silent, listener);
+	client = rs_client();
+	rs_events(client, POLLOUT);
+	other = rs_client();
+	ck_assert_int_eq(rs_events(listener, POLLIN), 0);
+	ck_assert_ok(rshutdown(listener, SHUT_RDWR));
+	ck_assert_ok(rclose(listener));
+	ck_assert_int_ne(rs_await(client, POLLOUT) & POLLERR, 0);
+	ck_assert_ok(rclose(client));
+	ck_assert_ok(rclose(other));
+	end(&silent);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		a_place_that_was_kept_for_long_is_the_next_ones,
+		who_waits_for_one_needs_nobody_else_to_come,
+		one_that_listens_no_more_keeps_nobody_waiting,
+	};
+
+	return cm_main("rs_backlog", tests, sizeof(tests) / sizeof(tests[0]));
+}
