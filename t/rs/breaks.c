@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "rs/unanswered.h"
 #include "schedule/clock.h"
 #include "schedule/resources.h"
 #include "schedule/wire.h"
@@ -454,13 +455,18 @@ static void start_wire(void)
 	exit(2);
 }
 
+static void prepare(Suite *suite, TCase *tcase)
+{
+	tcase_add_checked_fixture(tcase, set_up, tear_down);
+	tcase_set_timeout(tcase, LIMIT_S);
+	suite_add_tcase(suite, tcase);
+}
+
 static TCase *add_case(Suite *suite, const char *name)
 {
 	TCase *tcase = tcase_create(name);
 
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_set_timeout(tcase, LIMIT_S);
-	suite_add_tcase(suite, tcase);
+	prepare(suite, tcase);
 	return tcase;
 }
 
@@ -478,6 +484,7 @@ static void add_all(Suite *suite)
 	tcase = add_case(suite, "silence");
 	tcase_add_test(tcase, a_peer_that_is_silent_for_good_ends_the_sends);
 	tcase_add_loop_test(tcase, a_peer_that_is_silent_holds_up_no_close, 0, 2);
+	prepare(suite, unanswered_case());
 	if (strcmp(getenv("EVR_KIND"), "siw") != 0)
 		return;
 	tcase = add_case(suite, "ports");

@@ -100,6 +100,8 @@ t_rs_random_fake_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS)
 # What breaks beneath a stream.
 check_PROGRAMS += t/rs/breaks
 t_rs_breaks_SOURCES = t/rs/breaks.c \
+	t/rs/calls.c t/rs/calls.h \
+	t/rs/unanswered.c t/rs/unanswered.h \
 	t/schedule/resources.c t/schedule/resources.h \
 	t/schedule/random.h t/schedule/wire.c t/schedule/wire.h
 t_rs_breaks_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(NL_CFLAGS)
