@@ -32,7 +32,6 @@ int main(int argc, char **argv)
 	suite_add_tcase(suite, seen_case(name));
 	suite_add_tcase(suite, edges_case(name));
 	suite_add_tcase(suite, limits_case(name));
-	suite_add_tcase(suite, lingers_case(name));
 	suite_add_tcase(suite, selects_case(name, call()->is_rs));
 	suite_add_tcase(suite, bases_case(name));
 	if (family() == AF_INET)

@@ -294,37 +294,6 @@ START_TEST(to_connect_ends_at_its_limit_and_goes_on)
 }
 END_TEST
 
-/* --- closing --------------------------------------------------------------------------------- */
-
-/* The peer reads nothing. 1: what does not wait goes on by itself. */
-START_TEST(to_close_ends_when_it_has_lingered)
-{
-	const struct linger linger = { 1, 2 };
-	struct pair pair = make_pair();
-	int fd = pair.client;
-	int64_t begun;
-
-	fill_up(fd);
-	ck_assert_int_eq(call()->setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
-	if (!_i)
-		set_blocking(fd);
-	begun = now_ms();
-	ck_assert_int_eq(call()->close(fd), 0);
-	ck_assert_int_eq((now_ms() - begun) / MS_PER_S, _i ? 0 : linger.l_linger);
-	pair.client = -1;
-	end_pair(&pair);
-}
-END_TEST
-
-TCase *lingers_case(const char *name)
-{
-	TCase *cases = tcase_create(name);
-
-	tcase_set_timeout(cases, 600);
-	tcase_add_loop_test(cases, to_close_ends_when_it_has_lingered, 0, 2);
-	return cases;
-}
-
 TCase *limits_case(const char *name)
 {
 	TCase *cases = tcase_create(name);

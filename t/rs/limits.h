@@ -5,7 +5,5 @@
 #include "rs/pair.h"
 
 TCase *limits_case(const char *name);
-/* Those of SO_LINGER, which are whole seconds. */
-TCase *lingers_case(const char *name);
 
 #endif
