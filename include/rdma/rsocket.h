@@ -55,24 +55,29 @@ int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen);
 int rlisten(int socket, int backlog);
 /*
  * A connection whose peer has confirmed it. It is blocking, whatever the listener is. Fails with:
- * EAGAIN (none waits, and the listener is nonblocking), EINVAL (it does not listen), EINTR, EMFILE,
+ * EAGAIN (none waits, and the listener is nonblocking, or SO_RCVTIMEO is over), EINVAL (it does not
+ * listen, or the length of the name makes no sense), EFAULT (there is none), EINTR, EMFILE,
  * ENODEV (told once: the device of the listener's address was removed, and it listens no more),
  * ENOMEM and the like (the kernel's events could not be read; the listener goes on).
  */
 int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen);
 /*
- * A nonblocking rsocket returns -1 with EINPROGRESS; it is writable when the connection is there or
- * has failed, and SO_ERROR tells which. Fails with: ECONNREFUSED, ETIMEDOUT, ENETUNREACH,
- * EHOSTUNREACH, EADDRINUSE (the port that was bound, or each of ten, is TCP's: on iWARP only),
- * ENODEV (no RDMA device leads there; of 127.0.0.1 and ::1 it is EINVAL on iWARP), EISCONN,
- * EALREADY, EINTR (the attempt goes on), ENOTSUP (the peer does not speak the protocol), EPROTO (it
- * does, and what it says of itself makes no sense), EINVAL (the device has not so many places as
- * RDMA_SQSIZE or RDMA_RQSIZE says), ENOMEM and the like (no more memory may be locked, see
- * ulimit -l, or the kernel's events cannot be read). A host that is not there is ETIMEDOUT after a
- * minute.
+ * A nonblocking rsocket returns -1 with EINPROGRESS, and a blocking one when SO_SNDTIMEO is over;
+ * it is writable when the connection is there or has failed, and SO_ERROR tells which. Fails with:
+ * ECONNREFUSED, ETIMEDOUT, ENETUNREACH, EHOSTUNREACH (also when no neighbour is found, after a
+ * minute), EADDRINUSE (the port that was bound, or each of ten, is TCP's: on iWARP only), ENODEV
+ * (no RDMA device leads there; of 127.0.0.1 and ::1 it is EINVAL on iWARP), EISCONN, EALREADY,
+ * EINTR (the attempt goes on), ENOTSUP (the peer does not speak the protocol), EPROTO (it does, and
+ * what it says of itself makes no sense), ECONNABORTED (it was there, and has ended with an error
+ * that was told), EINVAL (the device has not so many places as RDMA_SQSIZE or RDMA_RQSIZE says),
+ * ENOMEM and the like (no more memory may be locked, see ulimit -l, or the kernel's events cannot be
+ * read).
  */
 int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen);
-/* how: SHUT_RD, SHUT_WR or SHUT_RDWR. What was sent before still arrives. ENOTCONN. */
+/*
+ * how: SHUT_RD, SHUT_WR or SHUT_RDWR. What was sent before still arrives. An attempt to connect
+ * ends with ECONNRESET. ENOTCONN: there is no connection, or both sides have ended it.
+ */
 int rshutdown(int socket, int how);
 /*
  * A blocking rsocket waits until what it has sent has arrived, for a few seconds at most, or as
@@ -87,11 +92,12 @@ int rclose(int socket);
  * Those that ask for what there is not are ENOTSUP: MSG_ERRQUEUE, MSG_TRUNC; MSG_OOB, MSG_ZEROCOPY,
  * MSG_FASTOPEN; receiving with MSG_OOB is EINVAL: nothing is ever urgent. Others change nothing.
  * There is no ancillary data: rrecvmsg() and rsendmsg() with room for it are ENOTSUP. An address
- * given to rsendto() is EISCONN. No signal is ever raised. Fails with: EAGAIN, EINTR,
- * ENOTCONN, EPIPE (it was shut down), ECONNRESET (the peer has closed, or the connection is lost),
- * ETIMEDOUT (the peer does not answer any more), EIO, EPROTO and the like (the peer broke the
- * protocol); EMSGSIZE (a message of too many pieces). Why it ended is told once: then receiving is
- * the end, and sending EPIPE.
+ * given to rsendto() is EISCONN. No signal is ever raised. Fails with: EAGAIN (also when the time
+ * of SO_RCVTIMEO or SO_SNDTIMEO is over), EINTR, ENOTCONN, EPIPE (this side was shut down),
+ * ECONNRESET (the peer has closed, or the connection is lost), ETIMEDOUT (the peer does not answer
+ * any more), EIO, EPROTO and the like (the peer broke the protocol); EMSGSIZE (a message of too
+ * many pieces); EFAULT and EINVAL (memory, a length or a number of pieces that makes no sense). Why
+ * it ended is told once: then receiving is the end, and sending EPIPE.
  */
 ssize_t rrecv(int socket, void *buf, size_t len, int flags);
 ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr,
@@ -161,7 +167,8 @@ enum {
 };
 
 /*
- * SOL_SOCKET: SO_REUSEADDR, SO_RCVBUF, SO_SNDBUF, SO_LINGER, SO_KEEPALIVE (EMFILE, ENOMEM: there is
+ * SOL_SOCKET: SO_REUSEADDR, SO_RCVBUF, SO_SNDBUF, SO_LINGER, SO_RCVTIMEO and SO_SNDTIMEO (EDOM: no
+ * time), SO_KEEPALIVE (EMFILE, ENOMEM: there is
  * no timer for it), SO_OOBINLINE, SO_BROADCAST, and to get only SO_ERROR, SO_TYPE, SO_ACCEPTCONN,
  * SO_DOMAIN, SO_PROTOCOL. IPPROTO_TCP: TCP_NODELAY, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT,
  * TCP_MAXSEG. IPPROTO_IP: IP_TOS. IPPROTO_IPV6: IPV6_V6ONLY. Others are ENOTSUP.

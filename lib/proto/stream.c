@@ -146,8 +146,10 @@ int evr_stream_shutdown(struct evr_stream *stream, int how)
 {
 	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
 		return -EINVAL;
-	if (how != SHUT_RD)
+	if (how != SHUT_RD) {
 		stream->tx_open = false;
+		stream->tx_ended = true;
+	}
 	if (how != SHUT_WR) {
 		stream->rx_open = false;
 		evr_stream_consume(stream, evr_rxring_readable(&stream->rx));

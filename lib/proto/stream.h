@@ -154,6 +154,7 @@ struct evr_stream {
 	uint8_t idle;	      /* control messages in a row that brought nothing */
 	bool started;
 	bool tx_open;	    /* the user may send, and the peer listens */
+	bool tx_ended;	    /* the user sends no more */
 	bool rx_open;	    /* the user wants to read */
 	bool peer_shutdown; /* the peer sends no more */
 	bool peer_gone;	    /* the peer has disconnected */
@@ -213,12 +214,14 @@ void evr_stream_fail(struct evr_stream *stream, int error);
  * how many bytes it takes, and counts them off want->len; 0: not now, since the peer's window or
  * the send queue or ring is full, or evr_stream_next() has mappings to go first; or
  * -EPIPE      it was shut down
- * -ECONNRESET the peer has disconnected
+ * -ECONNRESET it was not, and the peer has disconnected
  * -ENOTCONN   it was not started
  * or the error that ended the stream.
  */
 int evr_stream_send(
 	struct evr_stream *stream, struct evr_stream_want *want, struct evr_stream_work *work);
+/* Why it can send nothing, whatever the length: 0, or one of these errors. */
+int evr_stream_check_sending(const struct evr_stream *stream);
 /*
  * The same for a direct write at an offset of the peer's mappings; it is of one mapping.
  * -ENXIO: nothing is mapped there.

@@ -47,15 +47,15 @@ static void hand_out(
 
 /* --- the user's bytes ------------------------------------------------------------------------ */
 
-static int check_sending(const struct evr_stream *stream)
+int evr_stream_check_sending(const struct evr_stream *stream)
 {
 	if (!stream->started)
 		return -ENOTCONN;
 	if (stream->error)
 		return stream->error;
-	if (stream->peer_gone)
-		return -ECONNRESET;
-	return stream->tx_open ? 0 : -EPIPE;
+	if (stream->tx_ended)
+		return -EPIPE;
+	return stream->peer_gone ? -ECONNRESET : 0;
 }
 
 static uint32_t transfer_of(struct evr_stream_want *want)
@@ -121,7 +121,7 @@ static struct evr_stream_work write_of(
 int evr_stream_send(
 	struct evr_stream *stream, struct evr_stream_want *want, struct evr_stream_work *work)
 {
-	int ret = check_sending(stream);
+	int ret = evr_stream_check_sending(stream);
 	enum evr_stream_local local;
 	uint32_t len;
 
@@ -145,7 +145,7 @@ int evr_stream_direct(struct evr_stream *stream, uint64_t offset, struct evr_str
 {
 	enum evr_stream_local local;
 	struct evr_sge place;
-	int ret = check_sending(stream);
+	int ret = evr_stream_check_sending(stream);
 
 	if (!ret)
 		ret = evr_iomap_in_find(&stream->iomap_in, offset, want->len, &place);

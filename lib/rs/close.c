@@ -65,6 +65,14 @@ static int shut_down_listener(struct evr_rs *rs, int how)
 	return 0;
 }
 
+/* Whichever direction: there will be none. */
+static int shut_down_attempt(struct evr_rs *rs)
+{
+	evr_rs_connect_fail(rs, -ECONNRESET);
+	evr_rs_wake(rs);
+	return 0;
+}
+
 static int shut_down(struct evr_rs *rs, int how)
 {
 	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
@@ -73,7 +81,9 @@ static int shut_down(struct evr_rs *rs, int how)
 		return evr_rs_dgram_shutdown(rs, how);
 	if (rs->state == EVR_RS_LISTENING)
 		return shut_down_listener(rs, how);
-	if (rs->state != EVR_RS_CONNECTED || rs->stream.error)
+	if (evr_rs_is_connecting(rs))
+		return shut_down_attempt(rs);
+	if (rs->state != EVR_RS_CONNECTED || evr_rs_is_over(rs))
 		return -ENOTCONN;
 	return shut_down_stream(rs, how);
 }

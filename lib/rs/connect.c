@@ -132,6 +132,14 @@ static int established(struct evr_rs *rs, const struct evr_rs_event *event)
 	return 0;
 }
 
+/* Nobody has said where it is, however often that was asked: TCP calls this unreachable. */
+static int addr_error(struct evr_rs *rs, const struct evr_rs_event *event)
+{
+	if (event->status != -ETIMEDOUT)
+		return evr_rs_event_error(event);
+	return rs->attempts < ATTEMPTS ? ask_for_addr(rs) : -EHOSTUNREACH;
+}
+
 static int step(struct evr_rs *rs, const struct evr_rs_event *event)
 {
 	switch (event->type) {
@@ -139,9 +147,7 @@ static int step(struct evr_rs *rs, const struct evr_rs_event *event)
 		rs->attempts = 0;
 		return ask_for_route(rs);
 	case RDMA_CM_EVENT_ADDR_ERROR:
-		if (event->status == -ETIMEDOUT && rs->attempts < ATTEMPTS)
-			return ask_for_addr(rs);
-		return evr_rs_event_error(event);
+		return addr_error(rs, event);
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		return request(rs);
 	case RDMA_CM_EVENT_ROUTE_ERROR:
@@ -240,6 +246,13 @@ static int begin(struct evr_rs *rs, const struct sockaddr *addr, socklen_t len)
 	return ret ? ret : -EINPROGRESS;
 }
 
+static int begin_again(struct evr_rs *rs)
+{
+	int ret = evr_rs_renew_pair(rs);
+
+	return ret ? ret : evr_rs_reopen(rs);
+}
+
 /* A connection that could not be made may be tried again, from the beginning. */
 static int state_before(struct evr_rs *rs)
 {
@@ -250,7 +263,7 @@ static int state_before(struct evr_rs *rs)
 	case EVR_RS_CONNECTED:
 		return -EISCONN;
 	case EVR_RS_FAILED:
-		return rs->told ? evr_rs_reopen(rs) : 0;
+		return rs->told ? begin_again(rs) : 0;
 	default:
 		return -EALREADY;
 	}
@@ -267,22 +280,29 @@ static bool is_unsaid(const struct evr_rs *rs)
 /* What a call says of it, once. */
 static int result_of(struct evr_rs *rs)
 {
+	int error;
+
 	if (evr_rs_is_connecting(rs))
 		return -EALREADY;
 	rs->unsaid = false;
-	if (rs->state == EVR_RS_CONNECTED)
-		return 0;
-	evr_rs_tell_error(rs);
-	return rs->error;
+	error = rs->state == EVR_RS_CONNECTED ? rs->stream.error : rs->error;
+	if (error && rs->told)
+		return -ECONNABORTED;
+	if (error)
+		evr_rs_tell_error(rs);
+	return error;
 }
 
-static int wait_for_it(struct evr_rs *rs)
+/* meanwhile: what there is to say when the user waits no longer. */
+static int wait_for_it(struct evr_rs *rs, int meanwhile)
 {
-	struct evr_rs_wait wait = evr_rs_wait_until(UINT64_MAX);
+	struct evr_rs_wait wait = evr_rs_wait_for(rs->options.send_limit_us);
 	int ret = 0;
 
 	while (!ret && evr_rs_is_connecting(rs))
 		ret = evr_rs_wait(rs, &wait);
+	if (ret == -ETIMEDOUT)
+		return meanwhile;
 	return ret ? ret : result_of(rs);
 }
 
@@ -303,7 +323,7 @@ static int connect_to(struct evr_rs *rs, const struct sockaddr *addr, socklen_t 
 		evr_rs_progress(rs);
 	if (ret == -EALREADY && !evr_rs_is_connecting(rs))
 		return result_of(rs);
-	return rs->nonblock ? ret : wait_for_it(rs);
+	return rs->nonblock ? ret : wait_for_it(rs, ret);
 }
 
 int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)

@@ -2,6 +2,7 @@
 #ifndef EVR_RS_IOV_H
 #define EVR_RS_IOV_H
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
@@ -14,6 +15,12 @@ struct evr_rs_iov {
 };
 
 enum { EVR_RS_IOV_MAX = 1024 };
+
+/* Of one piece, as much as a call can say that it has moved. */
+static inline size_t evr_rs_iov_len(size_t len)
+{
+	return len < SSIZE_MAX ? len : SSIZE_MAX;
+}
 
 /* 0; -EINVAL: more than the system takes; -EFAULT: a piece that is none. */
 int evr_rs_iov_init(struct evr_rs_iov *iov, const struct iovec *pieces, size_t num);

@@ -5,6 +5,7 @@
 #include "rs/helper.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -275,7 +276,7 @@ static int look_for_one(struct evr_rs *rs)
 
 static int wait_for_one(struct evr_rs *rs)
 {
-	struct evr_rs_wait wait = evr_rs_wait_until(UINT64_MAX);
+	struct evr_rs_wait wait = evr_rs_wait_for(rs->options.recv_limit_us);
 	int ret = rs->dgram ? -EOPNOTSUPP : 0;
 
 	if (rs->state == EVR_RS_LISTENING && TAILQ_EMPTY(&rs->listener.accepted))
@@ -285,7 +286,7 @@ static int wait_for_one(struct evr_rs *rs)
 			return 0;
 		ret = why_none(rs);
 		if (!ret)
-			ret = rs->nonblock ? -EAGAIN : evr_rs_wait(rs, &wait);
+			ret = rs->nonblock ? -EAGAIN : evr_rs_wait_again(rs, &wait);
 	}
 	return ret;
 }
@@ -306,6 +307,14 @@ static int accept_one(struct evr_rs *rs, struct evr_rs **accepted)
 	return 0;
 }
 
+/* Before anybody is taken, who would be lost. */
+static int check_room(const struct sockaddr *addr, const socklen_t *addrlen)
+{
+	if (addr && !addrlen)
+		return -EFAULT;
+	return addr && *addrlen > INT_MAX ? -EINVAL : 0;
+}
+
 int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 {
 	struct evr_rs *rs = evr_rs_enter(socket), *child = NULL;
@@ -313,11 +322,13 @@ int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 
 	if (!rs)
 		return -1;
-	ret = accept_one(rs, &child);
+	ret = check_room(addr, addrlen);
+	if (!ret)
+		ret = accept_one(rs, &child);
 	if (ret)
 		return (int)evr_rs_leave(rs, ret);
 	fd = child->fd;
-	if (addr && addrlen)
+	if (addr)
 		evr_rs_copy_name((struct sockaddr *)&child->peer, addr, addrlen);
 	evr_rs_leave(rs, 0);
 	/* Without its lock: who had the number before may be the listener itself. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <infiniband/ib.h>
+#include <limits.h>
 #include <string.h>
 
 #include "util/sockaddr.h"
@@ -18,6 +19,8 @@ int evr_rs_copy_name(const struct sockaddr *name, struct sockaddr *addr, socklen
 
 	if (!addr || !addrlen)
 		return -EFAULT;
+	if (*addrlen > INT_MAX)
+		return -EINVAL;
 	memcpy(addr, name, *addrlen < len ? *addrlen : len);
 	*addrlen = len;
 	return 0;
@@ -47,7 +50,7 @@ static int get_peer(struct evr_rs *rs, struct sockaddr *addr, socklen_t *addrlen
 {
 	if (rs->dgram)
 		return evr_rs_dgram_name(rs, addr, addrlen, true);
-	if (rs->state != EVR_RS_CONNECTED || !rs->id || rs->stream.error)
+	if (rs->state != EVR_RS_CONNECTED || !rs->id || evr_rs_is_over(rs))
 		return -ENOTCONN;
 	return evr_rs_copy_name(rdma_get_peer_addr(rs->id), addr, addrlen);
 }
@@ -61,7 +64,7 @@ int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen)
 
 int evr_rs_check_name(const struct evr_rs *rs, const struct sockaddr *addr, socklen_t len)
 {
-	if (len < sizeof(addr->sa_family))
+	if (len < sizeof(addr->sa_family) || len > sizeof(struct sockaddr_storage))
 		return -EINVAL;
 	if (!addr)
 		return -EFAULT;

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
+#include <sys/time.h>
 
 #include "rs/dgram.h"
 #include "rs/helper.h"
@@ -16,6 +17,8 @@ enum {
 	SEGMENT = 2048,
 	SECONDS_MAX = 32767, /* of TCP's times, and how many probes it sends at most */
 	PROBES_MAX = 127,
+	US_PER_S = 1000000,
+	LIMIT_MAX_S = 1 << 30, /* more is for ever */
 };
 
 /* --- the CM's -------------------------------------------------------------------------------- */
@@ -66,6 +69,34 @@ static int set_linger(struct evr_rs *rs, const void *value, socklen_t len)
 	memcpy(&linger, value, sizeof(linger));
 	rs->options.linger = linger.l_onoff != 0;
 	rs->options.linger_s = linger.l_linger < 0 ? 0 : linger.l_linger;
+	return 0;
+}
+
+static bool is_limit(int level, int name)
+{
+	return level == SOL_SOCKET && (name == SO_RCVTIMEO || name == SO_SNDTIMEO);
+}
+
+static int64_t limit_of(const struct timeval *time)
+{
+	if (time->tv_sec < 0)
+		return -1;
+	if (time->tv_sec >= LIMIT_MAX_S)
+		return 0;
+	return (int64_t)time->tv_sec * US_PER_S + time->tv_usec;
+}
+
+static int set_limit(struct evr_rs *rs, int name, const void *value, socklen_t len)
+{
+	struct timeval time;
+
+	if (len < sizeof(time))
+		return -EINVAL;
+	memcpy(&time, value, sizeof(time));
+	if (time.tv_usec < 0 || time.tv_usec >= US_PER_S)
+		return -EDOM;
+	*(name == SO_RCVTIMEO ? &rs->options.recv_limit_us : &rs->options.send_limit_us) =
+		limit_of(&time);
 	return 0;
 }
 
@@ -190,12 +221,16 @@ static int set(struct evr_rs *rs, int level, int name, const void *value, sockle
 {
 	int number, ret;
 
+	if (len > INT_MAX)
+		return -EINVAL;
 	if (!value)
 		return -EFAULT;
 	if (rs->dgram && level != SOL_RDMA)
 		return evr_rs_dgram_set(rs, level, name, value, len);
 	if (level == SOL_SOCKET && name == SO_LINGER)
 		return set_linger(rs, value, len);
+	if (is_limit(level, name))
+		return set_limit(rs, name, value, len);
 	if (level == IPPROTO_TCP && name == TCP_CONGESTION)
 		return 0;
 	if (level == SOL_RDMA && name == RDMA_ROUTE)
@@ -356,6 +391,16 @@ static int copy(void *to, socklen_t *to_len, const void *value, socklen_t len)
 	return 0;
 }
 
+static int get_limit(const struct evr_rs *rs, int name, void *value, socklen_t *len)
+{
+	int64_t limit = name == SO_RCVTIMEO ? rs->options.recv_limit_us : rs->options.send_limit_us;
+	struct timeval time = { 0 };
+
+	if (limit > 0)
+		time = (struct timeval){ limit / US_PER_S, limit % US_PER_S };
+	return copy(value, len, &time, sizeof(time));
+}
+
 static int get_route(const struct evr_rs *rs, void *value, socklen_t *len)
 {
 	if (rs->dgram)
@@ -404,10 +449,14 @@ static int get(struct evr_rs *rs, int level, int name, void *value, socklen_t *l
 
 	if (!value || !len)
 		return -EFAULT;
+	if (*len > INT_MAX)
+		return -EINVAL;
 	if (rs->dgram && level != SOL_RDMA)
 		return evr_rs_dgram_get(rs, level, name, value, len);
 	if (level == SOL_SOCKET && name == SO_LINGER)
 		return copy(value, len, &linger, sizeof(linger));
+	if (is_limit(level, name))
+		return get_limit(rs, name, value, len);
 	if (level == IPPROTO_TCP && name == TCP_INFO)
 		return get_info(rs, value, len);
 	if (level == SOL_RDMA && name == RDMA_ROUTE)

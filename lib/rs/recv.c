@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <limits.h>
 #include <sys/uio.h>
 
 #include "rs/dgram.h"
@@ -14,6 +15,7 @@ struct evr_rs_recv {
 	struct evr_rs_iov to;  /* and what of it is left */
 	size_t done;
 	int flags;
+	bool reads; /* of a file nothing is read without asking what it is */
 	bool wait;
 };
 
@@ -114,10 +116,20 @@ static int receive_some(struct evr_rs *rs, struct evr_rs_recv *recv)
 	return ret < 0 ? ret : 0;
 }
 
+/* Only what is wrong is told. */
+static int receive_nothing(struct evr_rs *rs, const struct evr_rs_recv *recv)
+{
+	int ret = evr_rs_check_connected(rs);
+
+	if (!ret && !evr_stream_status(&rs->stream).readable)
+		ret = why_nothing(rs, recv);
+	return ret < 0 && ret != -EAGAIN ? ret : 0;
+}
+
 static ssize_t receive(struct evr_rs *rs, struct evr_rs_recv *recv)
 {
-	struct evr_rs_wait until = evr_rs_wait_until(UINT64_MAX);
-	int ret = 0;
+	struct evr_rs_wait until = evr_rs_wait_for(rs->options.recv_limit_us);
+	int ret = recv->to.left ? 0 : receive_nothing(rs, recv);
 
 	while (recv->to.left) {
 		ret = evr_rs_check_connected(rs);
@@ -125,7 +137,7 @@ static ssize_t receive(struct evr_rs *rs, struct evr_rs_recv *recv)
 			ret = receive_some(rs, recv);
 		if (ret != -EAGAIN)
 			break;
-		ret = recv->wait ? evr_rs_wait(rs, &until) : -EAGAIN;
+		ret = recv->wait ? evr_rs_wait_again(rs, &until) : -EAGAIN;
 		if (ret)
 			break;
 	}
@@ -147,22 +159,29 @@ static int check_flags(int flags)
 	return flags & REFUSED ? -EOPNOTSUPP : 0;
 }
 
-static ssize_t receive_iov(int socket, const struct iovec *pieces, size_t num, int flags,
-	struct evr_rs_sender *sender)
+static ssize_t receive_from(
+	struct evr_rs *rs, struct evr_rs_recv *recv, struct evr_rs_sender *sender)
 {
-	struct evr_rs_recv recv = { .flags = flags };
+	recv->to = recv->all;
+	if (recv->reads && !recv->to.left)
+		return 0;
+	return rs->dgram ? evr_rs_dgram_recv(rs, &recv->to, recv->flags, sender)
+			 : receive_stream(rs, recv);
+}
+
+static ssize_t receive_iov(int socket, struct evr_rs_recv *recv, const struct iovec *pieces,
+	size_t num, struct evr_rs_sender *sender)
+{
 	struct evr_rs *rs = evr_rs_enter(socket);
 	ssize_t ret;
 
 	if (!rs)
 		return -1;
-	ret = rs->dgram ? 0 : check_flags(flags);
+	ret = rs->dgram ? 0 : check_flags(recv->flags);
 	if (!ret)
-		ret = evr_rs_iov_init(&recv.all, pieces, num);
-	recv.to = recv.all;
+		ret = evr_rs_iov_init(&recv->all, pieces, num);
 	if (!ret)
-		ret = rs->dgram ? evr_rs_dgram_recv(rs, &recv.to, flags, sender)
-				: receive_stream(rs, &recv);
+		ret = receive_from(rs, recv, sender);
 	return evr_rs_leave(rs, ret);
 }
 
@@ -177,9 +196,10 @@ ssize_t rrecv(int socket, void *buf, size_t len, int flags)
 ssize_t rrecvfrom(
 	int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr, socklen_t *addrlen)
 {
-	const struct iovec piece = { .iov_base = buf, .iov_len = len };
+	const struct iovec piece = { .iov_base = buf, .iov_len = evr_rs_iov_len(len) };
 	struct evr_rs_sender sender = { .addr = src_addr, .room = addrlen ? *addrlen : 0 };
-	ssize_t ret = receive_iov(socket, &piece, 1, flags, &sender);
+	struct evr_rs_recv recv = { .flags = flags };
+	ssize_t ret = receive_iov(socket, &recv, &piece, 1, &sender);
 
 	if (ret >= 0 && src_addr && addrlen)
 		*addrlen = sender.len;
@@ -188,6 +208,7 @@ ssize_t rrecvfrom(
 
 ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 {
+	struct evr_rs_recv recv = { .flags = flags };
 	struct evr_rs_sender sender = { 0 };
 	ssize_t ret;
 
@@ -199,7 +220,7 @@ ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 		return evr_rs_result(-EMSGSIZE);
 	sender.addr = msg->msg_name;
 	sender.room = msg->msg_namelen;
-	ret = receive_iov(socket, msg->msg_iov, msg->msg_iovlen, flags, &sender);
+	ret = receive_iov(socket, &recv, msg->msg_iov, msg->msg_iovlen, &sender);
 	if (ret >= 0) {
 		msg->msg_namelen = sender.len;
 		msg->msg_flags = sender.flags;
@@ -209,14 +230,17 @@ ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 
 ssize_t rread(int socket, void *buf, size_t count)
 {
-	return rrecv(socket, buf, count, 0);
+	const struct iovec piece = { .iov_base = buf, .iov_len = count };
+
+	return count > SSIZE_MAX ? evr_rs_result(-EFAULT) : rreadv(socket, &piece, 1);
 }
 
 ssize_t rreadv(int socket, const struct iovec *iov, int iovcnt)
 {
+	struct evr_rs_recv recv = { .reads = true };
 	struct evr_rs_sender sender = { 0 };
 
 	if (iovcnt < 0)
 		return evr_rs_result(-EINVAL);
-	return receive_iov(socket, iov, (size_t)iovcnt, 0, &sender);
+	return receive_iov(socket, &recv, iov, (size_t)iovcnt, &sender);
 }

@@ -134,6 +134,11 @@ int evr_rs_new(const struct evr_rs_options *options, int domain, struct evr_rs *
 int evr_rs_open_pair(struct evr_rs *rs, int flags);
 int evr_rs_open_channel(struct rdma_event_channel **channel);
 int evr_rs_open_id(struct evr_rs *rs);
+/*
+ * What the number has shown of an end cannot be undone: another pair takes its place. 0 or -errno,
+ * and it is as it was.
+ */
+int evr_rs_renew_pair(struct evr_rs *rs);
 /* Begins again, after one whose port was taken: so many are tried. */
 enum { EVR_RS_PORTS = 10 };
 int evr_rs_reopen(struct evr_rs *rs);
@@ -177,7 +182,10 @@ struct evr_rs *evr_rs_enter(int fd);
 ssize_t evr_rs_leave(struct evr_rs *rs, ssize_t ret);
 ssize_t evr_rs_result(ssize_t ret);
 
-/* name: as much as there is room for; the length is that of the whole. 0 or -EFAULT. */
+/*
+ * name: as much as there is room for; the length is that of the whole. 0, -EFAULT, or -EINVAL for
+ * less room than none.
+ */
 int evr_rs_copy_name(const struct sockaddr *name, struct sockaddr *addr, socklen_t *addrlen);
 
 /* event: reads what the CM has to say, without waiting. Whether there was anything. */
@@ -246,6 +254,12 @@ struct evr_rs_wait {
 };
 struct evr_rs_wait evr_rs_wait_until(uint64_t deadline_us);
 int evr_rs_wait(struct evr_rs *rs, struct evr_rs_wait *wait);
+/*
+ * The same for a limit of the user's, SO_RCVTIMEO or SO_SNDTIMEO: 0 is for ever, less is not at
+ * all. Then -EAGAIN is what is over.
+ */
+struct evr_rs_wait evr_rs_wait_for(int64_t limit_us);
+int evr_rs_wait_again(struct evr_rs *rs, struct evr_rs_wait *wait);
 /* The same in parts, for several at once. Arming: whether there was something new meanwhile. */
 int evr_rs_sleeper_fd(void);
 void evr_rs_sleeper_begin_child(void);
@@ -280,6 +294,12 @@ void evr_rs_repoll_begin_child(void);
 /* poll: what poll(2) would say. */
 short evr_rs_poll_events(const struct evr_rs *rs, short wanted);
 enum { EVR_RS_RDHUP = 0x2000 }; /* POLLRDHUP */
+
+/* It has failed, or both sides have said that they send no more: TCP has no connection then. */
+static inline bool evr_rs_is_over(const struct evr_rs *rs)
+{
+	return rs->stream.error || (rs->stream.tx_ended && rs->stream.peer_shutdown);
+}
 
 /* close: all that was sent has arrived, or will not. A child of fork() is in no rclose(). */
 bool evr_rs_has_arrived(struct evr_rs *rs);

@@ -1,6 +1,7 @@
 #include "rs/dgram.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/uio.h>
 
@@ -62,6 +63,8 @@ static int send_some(struct evr_rs *rs, struct evr_rs_send *send)
 	int ret;
 
 	evr_rs_pump(rs);
+	if (!want.len)
+		return evr_stream_check_sending(&rs->stream);
 	while (want.len && !rs->held) {
 		ret = next_work(rs, send, &want, &work);
 		if (ret <= 0)
@@ -125,7 +128,7 @@ static int tell(struct evr_rs *rs, int error)
 
 static ssize_t send_all(struct evr_rs *rs, struct evr_rs_send *send, bool wait)
 {
-	struct evr_rs_wait until = evr_rs_wait_until(UINT64_MAX);
+	struct evr_rs_wait until = evr_rs_wait_for(rs->options.send_limit_us);
 	int ret;
 
 	for (;;) {
@@ -134,7 +137,7 @@ static ssize_t send_all(struct evr_rs *rs, struct evr_rs_send *send, bool wait)
 			ret = send_what_goes(rs, send);
 		if ((ret && ret != -EAGAIN) || (!ret && !send->from.left))
 			break;
-		ret = wait ? evr_rs_wait(rs, &until) : -EAGAIN;
+		ret = wait ? evr_rs_wait_again(rs, &until) : -EAGAIN;
 		if (ret)
 			break;
 	}
@@ -158,6 +161,8 @@ ssize_t evr_rs_send_pieces(int socket, struct evr_rs_send *send, int flags)
 
 	if (!rs)
 		return -1;
+	if (send->vectors && !send->from.left)
+		return evr_rs_leave(rs, 0);
 	if (rs->dgram && !send->direct)
 		return evr_rs_leave(
 			rs, evr_rs_dgram_send(rs, &send->from, flags, send->to, send->to_len));
@@ -185,7 +190,10 @@ ssize_t rsend(int socket, const void *buf, size_t len, int flags)
 ssize_t rsendto(int socket, const void *buf, size_t len, int flags,
 	const struct sockaddr *dest_addr, socklen_t addrlen)
 {
-	const struct iovec piece = { .iov_base = (void *)buf, .iov_len = len };
+	const struct iovec piece = {
+		.iov_base = (void *)buf,
+		.iov_len = evr_rs_iov_len(len),
+	};
 	struct evr_rs_send send = {
 		.to = dest_addr,
 		.to_len = addrlen,
@@ -212,12 +220,12 @@ ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
 
 ssize_t rwrite(int socket, const void *buf, size_t count)
 {
-	return rsend(socket, buf, count, 0);
+	return count > SSIZE_MAX ? evr_rs_result(-EFAULT) : rsend(socket, buf, count, 0);
 }
 
 ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt)
 {
-	struct evr_rs_send send = { .done = 0 };
+	struct evr_rs_send send = { .vectors = true };
 
 	if (iovcnt < 0)
 		return evr_rs_result(-EINVAL);

@@ -15,6 +15,7 @@ struct evr_rs_options {
 	int keepidle_s, keepintvl_s, keepcnt, maxseg;
 	bool linger;
 	int linger_s;
+	int64_t recv_limit_us, send_limit_us; /* 0: none; less: it does not wait */
 	uint8_t tos;
 };
 

@@ -1,3 +1,5 @@
+#include "config.h"
+
 /* An rsocket from its making to its end. */
 #include "rs/helper.h"
 
@@ -5,6 +7,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "rs/dgram.h"
@@ -40,19 +43,61 @@ int evr_rs_new(const struct evr_rs_options *options, int domain, struct evr_rs *
  * The smallest buffer that there is: a byte or two in it make the other end not writable. A program
  * that another thread begins just now gets neither end.
  */
+static int make_pair(int ends[2], int flags)
+{
+	int least = 1;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0, ends))
+		return -errno;
+	setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &least, sizeof(least));
+	if (!(flags & SOCK_CLOEXEC))
+		fcntl(ends[0], F_SETFD, 0);
+	return 0;
+}
+
 int evr_rs_open_pair(struct evr_rs *rs, int flags)
 {
-	int ends[2], least = 1;
+	int ends[2], ret;
 
 	if (rs->fd >= 0)
 		return 0;
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0, ends))
-		return -errno;
+	ret = make_pair(ends, flags);
+	if (ret)
+		return ret;
 	rs->fd = ends[0];
 	rs->other_fd = ends[1];
-	setsockopt(rs->fd, SOL_SOCKET, SO_SNDBUF, &least, sizeof(least));
-	if (!(flags & SOCK_CLOEXEC))
-		fcntl(rs->fd, F_SETFD, 0);
+	return 0;
+}
+
+/* The flags of the number go with it. */
+static int take_number(struct evr_rs *rs, int fd)
+{
+	int descriptor = fcntl(rs->fd, F_GETFD), file = fcntl(rs->fd, F_GETFL);
+
+	if (descriptor < 0 || file < 0 || fcntl(fd, F_SETFL, file))
+		return -errno;
+	return dup3(fd, rs->fd, descriptor & FD_CLOEXEC ? O_CLOEXEC : 0) < 0 ? -errno : 0;
+}
+
+int evr_rs_renew_pair(struct evr_rs *rs)
+{
+	int ends[2], ret;
+
+	if (!rs->shown.hangup || rs->fd < 0)
+		return 0;
+	ret = make_pair(ends, SOCK_CLOEXEC);
+	if (ret)
+		return ret;
+	ret = take_number(rs, ends[0]);
+	close(ends[0]);
+	if (ret) {
+		close(ends[1]);
+		return ret;
+	}
+	if (rs->other_fd >= 0)
+		close(rs->other_fd);
+	rs->other_fd = ends[1];
+	memset(&rs->shown, 0, sizeof(rs->shown));
 	return 0;
 }
 

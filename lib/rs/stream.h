@@ -10,6 +10,7 @@ struct evr_rs_send {
 	const struct sockaddr *to; /* of a datagram */
 	socklen_t to_len;
 	bool one_peer; /* a stream has one: another address cannot be meant */
+	bool vectors;  /* of which no bytes are nothing, whatever the state */
 	size_t done;
 	bool direct; /* into a mapping of the peer's, at an offset */
 	uint64_t offset;

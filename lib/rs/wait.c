@@ -208,6 +208,13 @@ struct evr_rs_wait evr_rs_wait_until(uint64_t deadline_us)
 	return (struct evr_rs_wait){ .deadline_us = deadline_us };
 }
 
+struct evr_rs_wait evr_rs_wait_for(int64_t limit_us)
+{
+	if (limit_us < 0)
+		return evr_rs_wait_until(0);
+	return evr_rs_wait_until(limit_us ? evr_clock_now_us() + (uint64_t)limit_us : UINT64_MAX);
+}
+
 static bool spins(struct evr_rs *rs, struct evr_rs_wait *wait, uint64_t now)
 {
 	if (!evr_rs_is_going(rs))
@@ -266,4 +273,11 @@ int evr_rs_wait(struct evr_rs *rs, struct evr_rs_wait *wait)
 			return ret;
 	}
 	return rs->closed && !wait->closes ? -EBADF : 0;
+}
+
+int evr_rs_wait_again(struct evr_rs *rs, struct evr_rs_wait *wait)
+{
+	int ret = evr_rs_wait(rs, wait);
+
+	return ret == -ETIMEDOUT ? -EAGAIN : ret;
 }

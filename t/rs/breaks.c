@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "rs/unanswered.h"
 #include "schedule/clock.h"
 #include "schedule/resources.h"
 #include "schedule/wire.h"
@@ -30,6 +31,7 @@ enum {
 	LEFT_S = 60,	  /* for what is left to go */
 	US_PER_S = 1000000,
 	CLOSE_S = 5, /* rclose() */
+	LINGER_S = 2,
 };
 
 /* --- the wire -------------------------------------------------------------------------------- */
@@ -287,6 +289,24 @@ START_TEST(a_peer_that_is_silent_holds_up_no_close)
 }
 END_TEST
 
+/* To siw what TCP has taken has arrived. */
+START_TEST(who_lingers_does_so_for_the_time_that_was_given)
+{
+	const struct linger linger = { .l_onoff = 1, .l_linger = LINGER_S };
+	uint64_t least_s = strcmp(getenv("EVR_KIND"), "siw") ? LINGER_S : 0, begun;
+	pid_t peer = start_peer(echo);
+	int fd = connect_to_peer();
+
+	pass_chunk(fd, 0);
+	lose(1000);
+	ck_assert_int_eq(rsetsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+	begun = clock_real_us();
+	close_in_time(fd, LINGER_S + 1);
+	ck_assert_uint_ge(clock_real_us() - begun, least_s * US_PER_S);
+	end_peer(peer);
+}
+END_TEST
+
 /* --- peers ----------------------------------------------------------------------------------- */
 
 START_TEST(a_peer_that_is_killed_ends_the_reads_and_the_sends)
@@ -454,13 +474,18 @@ static void start_wire(void)
 	exit(2);
 }
 
+static void prepare(Suite *suite, TCase *tcase)
+{
+	tcase_add_checked_fixture(tcase, set_up, tear_down);
+	tcase_set_timeout(tcase, LIMIT_S);
+	suite_add_tcase(suite, tcase);
+}
+
 static TCase *add_case(Suite *suite, const char *name)
 {
 	TCase *tcase = tcase_create(name);
 
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_set_timeout(tcase, LIMIT_S);
-	suite_add_tcase(suite, tcase);
+	prepare(suite, tcase);
 	return tcase;
 }
 
@@ -478,6 +503,8 @@ static void add_all(Suite *suite)
 	tcase = add_case(suite, "silence");
 	tcase_add_test(tcase, a_peer_that_is_silent_for_good_ends_the_sends);
 	tcase_add_loop_test(tcase, a_peer_that_is_silent_holds_up_no_close, 0, 2);
+	tcase_add_test(tcase, who_lingers_does_so_for_the_time_that_was_given);
+	prepare(suite, unanswered_case());
 	if (strcmp(getenv("EVR_KIND"), "siw") != 0)
 		return;
 	tcase = add_case(suite, "ports");

@@ -313,6 +313,32 @@ START_TEST(one_that_is_closed_is_told_no_more)
 }
 END_TEST
 
+/* Listed as a difference: of an rsocket the number is another file by then. */
+START_TEST(one_that_connects_again_is_added_again)
+{
+	uint16_t port;
+	struct pair pair = { .listener = listen_on(&port, 1), .client = connect_to(1) };
+	struct instance instance = make_instance(_i);
+	struct sockaddr_storage addr = place(port);
+
+	ck_assert_int_eq(watch(&instance, EPOLL_CTL_ADD, pair.client, EPOLLOUT), 0);
+	ck_assert_int_eq(events_within(&instance, PATIENCE_MS), 1);
+	ck_assert_int_eq(
+		call()->connect(pair.client, (struct sockaddr *)&addr, place_len()), -1);
+	ck_assert_int_eq(errno, ECONNREFUSED);
+	ck_assert_int_eq(
+		call()->connect(pair.client, (struct sockaddr *)&addr, place_len()), -1);
+	ck_assert_int_eq(errno, EINPROGRESS);
+	ck_assert_int_eq(watch(&instance, EPOLL_CTL_ADD, pair.client, EPOLLOUT),
+		call()->is_rs ? 0 : -1);
+	ck_assert_int_eq(events_within(&instance, PATIENCE_MS), 1);
+	pair.server = accept_from(pair.listener);
+	expect_events(pair.client, POLLOUT);
+	end_instance(&instance);
+	end_pair(&pair);
+}
+END_TEST
+
 START_TEST(others_are_told_beside_it_and_within_another_instance)
 {
 	struct pair pair = make_pair();
@@ -469,6 +495,7 @@ TCase *descriptor_case(const char *name, bool is_rs)
 	tcase_add_loop_test(cases, oneshot_is_told_once_until_it_is_asked_for_again, 0, num);
 	tcase_add_loop_test(cases, a_level_is_told_as_long_as_it_lasts, 0, num);
 	tcase_add_loop_test(cases, one_that_is_closed_is_told_no_more, 0, num);
+	tcase_add_loop_test(cases, one_that_connects_again_is_added_again, 0, num);
 	tcase_add_loop_test(
 		cases, others_are_told_beside_it_and_within_another_instance, 0, num);
 	tcase_add_test(cases, blocking_ones_are_told_as_well);

@@ -1,7 +1,12 @@
 /* device tcp|rs IP [MANY]: the suites on a device that is there, or on TCP beside it. */
+#include "rs/bases.h"
 #include "rs/bytes.h"
 #include "rs/descriptor.h"
+#include "rs/edges.h"
+#include "rs/limits.h"
 #include "rs/options.h"
+#include "rs/seen.h"
+#include "rs/selects.h"
 #include "rs/states.h"
 
 #include <stdlib.h>
@@ -24,9 +29,14 @@ int main(int argc, char **argv)
 	suite_add_tcase(suite, descriptor_case(name, call()->is_rs));
 	suite_add_tcase(suite, bytes_case(name));
 	suite_add_tcase(suite, states_case(name));
+	suite_add_tcase(suite, seen_case(name));
+	suite_add_tcase(suite, edges_case(name));
+	suite_add_tcase(suite, limits_case(name));
+	suite_add_tcase(suite, selects_case(name, call()->is_rs));
+	suite_add_tcase(suite, bases_case(name));
 	if (family() == AF_INET)
-		suite_add_tcase(suite, call()->is_rs ? options_rs_case(argv[2])
-						     : options_tcp_case(argv[2]));
+		suite_add_tcase(suite,
+			call()->is_rs ? options_rs_case(argv[2]) : options_tcp_case(argv[2]));
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

@@ -1,7 +1,12 @@
 /* The suites on the fake, on each of its devices, and on TCP beside it. */
+#include "rs/bases.h"
 #include "rs/bytes.h"
 #include "rs/descriptor.h"
+#include "rs/edges.h"
+#include "rs/limits.h"
 #include "rs/options.h"
+#include "rs/seen.h"
+#include "rs/selects.h"
 #include "rs/states.h"
 
 #include "unit/cm_unit.h"
@@ -64,7 +69,16 @@ static void leave(void)
 
 static void add(Suite *suite, const char *name, bool is_rs, void (*use_it)(void))
 {
-	TCase *cases[] = { descriptor_case(name, is_rs), bytes_case(name), states_case(name) };
+	TCase *cases[] = {
+		descriptor_case(name, is_rs),
+		bytes_case(name),
+		states_case(name),
+		seen_case(name),
+		edges_case(name),
+		limits_case(name),
+		selects_case(name, is_rs),
+		bases_case(name),
+	};
 	size_t i;
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

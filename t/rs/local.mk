@@ -2,22 +2,28 @@
 if !SYSTEM_RDMACM
 check_PROGRAMS += t/rs/device
 EVR_RS_DESCRIPTOR = \
+	t/rs/bases.c t/rs/bases.h \
 	t/rs/bytes.c t/rs/bytes.h \
 	t/rs/calls.c t/rs/calls.h \
 	t/rs/descriptor.c t/rs/descriptor.h \
+	t/rs/edges.c t/rs/edges.h \
+	t/rs/limits.c t/rs/limits.h \
 	t/rs/options.c t/rs/options.h \
 	t/rs/pair.c t/rs/pair.h \
+	t/rs/seen.c t/rs/seen.h \
+	t/rs/selects.c t/rs/selects.h \
+	t/rs/state.c t/rs/state.h \
 	t/rs/states.c t/rs/states.h \
 	t/rs/uring.c t/rs/uring.h
 t_rs_device_SOURCES = t/rs/device.c $(EVR_RS_DESCRIPTOR)
 t_rs_device_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
 t_rs_device_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
-t_rs_device_LDADD = librdmacm.la $(VERBS_LIBS) $(CHECK_LIBS)
+t_rs_device_LDADD = librdmacm.la $(VERBS_LIBS) $(CHECK_LIBS) $(LIBEVENT_LIBS)
 check_PROGRAMS += t/rs/fake.t
 TESTS += t/rs/fake.t
 t_rs_fake_t_SOURCES = t/rs/fake.c $(EVR_RS_DESCRIPTOR)
 t_rs_fake_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
-t_rs_fake_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS)
+t_rs_fake_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS) $(LIBEVENT_LIBS)
 check_PROGRAMS += t/rs/dgrams_device
 t_rs_dgrams_device_SOURCES = t/rs/dgrams_device.c t/rs/dgrams.c t/rs/dgrams.h
 t_rs_dgrams_device_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
@@ -94,6 +100,8 @@ t_rs_random_fake_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS)
 # What breaks beneath a stream.
 check_PROGRAMS += t/rs/breaks
 t_rs_breaks_SOURCES = t/rs/breaks.c \
+	t/rs/calls.c t/rs/calls.h \
+	t/rs/unanswered.c t/rs/unanswered.h \
 	t/schedule/resources.c t/schedule/resources.h \
 	t/schedule/random.h t/schedule/wire.c t/schedule/wire.h
 t_rs_breaks_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(NL_CFLAGS)

@@ -129,7 +129,7 @@ void reset(int fd)
 
 /* --- what they show -------------------------------------------------------------------------- */
 
-static int events_of(int fd)
+int events_of(int fd)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLIN | POLLOUT | POLLRDHUP };
 
@@ -142,15 +142,21 @@ void pause_ms(int ms)
 	nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000L }, NULL);
 }
 
-void expect_events(int fd, int wanted)
+bool shows(int fd, int wanted)
 {
 	int waited;
 
 	for (waited = 0; events_of(fd) != wanted && waited < PATIENCE_MS; waited++)
 		pause_ms(1);
-	ck_assert_int_eq(events_of(fd), wanted);
+	if (events_of(fd) != wanted)
+		return false;
 	pause_ms(QUIET_MS);
-	ck_assert_int_eq(events_of(fd), wanted);
+	return events_of(fd) == wanted;
+}
+
+void expect_events(int fd, int wanted)
+{
+	ck_assert_msg(shows(fd, wanted), "%x, not %x", events_of(fd), wanted);
 }
 
 void wait_for(int fd, short events)

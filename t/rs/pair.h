@@ -48,7 +48,10 @@ void set_blocking(int fd);
 void reset(int fd);
 
 void pause_ms(int ms);
+/* What it shows of POLLIN, POLLOUT, POLLRDHUP and of what is always shown. */
+int events_of(int fd);
 /* It comes to show this, and stays so. */
+bool shows(int fd, int wanted);
 void expect_events(int fd, int wanted);
 /* It shows one of these, sooner or later. */
 void wait_for(int fd, short events);

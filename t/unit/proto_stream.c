@@ -600,12 +600,25 @@ START_TEST(sending_says_why_it_cannot)
 	evr_stream_shutdown(&stream, SHUT_WR);
 	ck_assert_int_eq(evr_stream_send(&stream, &want, &work), -EPIPE);
 	receive_word(EVR_IMM_DISCONNECT);
-	ck_assert_int_eq(evr_stream_send(&stream, &want, &work), -ECONNRESET);
-	ck_assert_int_eq(evr_stream_direct(&stream, 0, &want, &work), -ECONNRESET);
+	ck_assert_int_eq(evr_stream_send(&stream, &want, &work), -EPIPE);
+	ck_assert_int_eq(evr_stream_direct(&stream, 0, &want, &work), -EPIPE);
 	evr_stream_fail(&stream, -ETIMEDOUT);
 	evr_stream_fail(&stream, -EIO);
 	ck_assert_int_eq(evr_stream_send(&stream, &want, &work), -ETIMEDOUT);
 	ck_assert_int_eq(evr_stream_status(&stream).error, -ETIMEDOUT);
+}
+END_TEST
+
+START_TEST(sending_says_that_the_peer_has_gone)
+{
+	struct evr_stream_want want = { .len = 1 };
+
+	start();
+	receive_word(EVR_IMM_DISCONNECT);
+	ck_assert_int_eq(evr_stream_send(&stream, &want, &work), -ECONNRESET);
+	ck_assert_int_eq(evr_stream_direct(&stream, 0, &want, &work), -ECONNRESET);
+	evr_stream_shutdown(&stream, SHUT_WR);
+	ck_assert_int_eq(evr_stream_send(&stream, &want, &work), -EPIPE);
 }
 END_TEST
 
@@ -916,6 +929,7 @@ int main(void)
 		each_order_of_shutting_down_has_its_words,
 		the_words_are_these_immediates,
 		sending_says_why_it_cannot,
+		sending_says_that_the_peer_has_gone,
 		what_came_before_the_end_is_read,
 		what_comes_after_the_read_side_is_shut_is_thrown_away,
 		a_failed_completion_is_an_error_unless_both_are_done,
