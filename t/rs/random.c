@@ -37,7 +37,10 @@ static void make_ends(struct random_schedule *s)
 {
 	unsigned i;
 
-	s->num_ends = 2 * (1 + random_below(&s->random, RANDOM_PAIRS));
+	/* Where few move, nobody else wakes who was not woken. */
+	s->num_ends =
+		2 *
+		(random_once_in(&s->random, 2) ? 1 : 1 + random_below(&s->random, RANDOM_PAIRS));
 	for (i = 0; i < s->num_ends; i++) {
 		s->ends[i].number = i;
 		s->ends[i].peer = &s->ends[i ^ 1];
@@ -46,14 +49,14 @@ static void make_ends(struct random_schedule *s)
 
 static void make_users(struct random_schedule *s)
 {
-	unsigned i, n;
+	unsigned i, n, crowd = random_once_in(&s->random, 2) ? 1 : RANDOM_CROWD;
 
 	if (s->alone) {
 		add_user(s, &s->ends[0]);
 		return;
 	}
 	for (i = 0; i < s->num_ends; i++)
-		for (n = random_below(&s->random, RANDOM_CROWD) + 1; n; n--)
+		for (n = random_below(&s->random, crowd) + 1; n; n--)
 			add_user(s, &s->ends[i]);
 }
 
@@ -236,18 +239,46 @@ static void await_no_users(struct random_schedule *s, const struct random_end *e
 /* What the copy of one that lingers shows is not the end yet. */
 static bool can_linger(struct random_schedule *s, const struct random_end *end)
 {
-	return end->nonblock && !end->by_copy && !end->sending && !end->out.shut &&
-	       !random_is_over(end) && users_in(s, end);
+	return !end->by_copy && !end->sending && !end->out.shut && !random_is_over(end) &&
+	       users_in(s, end);
 }
 
-/* Nothing arrives until they have left. */
+struct closing {
+	struct random_schedule *schedule;
+	struct random_end *end;
+};
+
+static void *close_slowly(void *arg)
+{
+	const struct closing *closing = arg;
+
+	random_close(closing->schedule, closing->end, LONG_S);
+	return NULL;
+}
+
+static void hold_work(struct random_schedule *s, bool held)
+{
+	if (!held)
+		fake_work_by_hand(false);
+	pthread_mutex_lock(&s->lock);
+	s->held = held;
+	pthread_mutex_unlock(&s->lock);
+	if (held)
+		fake_work_by_hand(true);
+}
+
+/* Nothing arrives until they have left; nor does a close that waits for that return. */
 static void close_under_way(struct random_schedule *s, struct random_end *end)
 {
-	fake_work_by_hand(true);
+	struct closing closing = { .schedule = s, .end = end };
+	pthread_t thread;
+
+	hold_work(s, true);
 	push(s, end, 1);
-	random_close(s, end, LONG_S);
+	ck_assert_int_eq(pthread_create(&thread, NULL, close_slowly, &closing), 0);
 	await_no_users(s, end);
-	fake_work_by_hand(false);
+	hold_work(s, false);
+	pthread_join(thread, NULL);
 }
 
 static void shut_down(struct random_schedule *s, struct random_end *end)

@@ -50,6 +50,7 @@ struct random_end {
 	unsigned by_copy;
 	bool receiving, sending; /* one at a time, so that who gets which byte is known */
 	bool closed;
+	bool was_shut; /* for sending, when it was closed */
 	bool shut_all; /* by rshutdown() in both directions */
 	bool told;     /* of a reset */
 	bool ended;    /* its receiver was told that nothing more comes */
@@ -72,6 +73,7 @@ struct random_user {
 	int wants;
 	uint64_t want; /* so many bytes */
 	bool in_call;  /* which moves bytes itself: others have to wait for it */
+	bool hung_up;  /* says rpoll() */
 	uint64_t turns;
 	bool over;
 	/* When it was given room, and what had gone by then; 0: never. */
@@ -80,6 +82,7 @@ struct random_user {
 
 struct random_schedule {
 	uint64_t seed;
+	bool held;  /* what is sent does not arrive yet */
 	bool alone; /* one user, of all ends, blocking, who never waits: the seed says all */
 	struct random random;
 	pthread_mutex_t lock;
@@ -103,7 +106,8 @@ void random_fill(const struct random_end *from, uint8_t *bytes, size_t len);
 struct random_receipt {
 	unsigned modes; /* of the end, when it began */
 	bool may_wait, all, peek;
-	bool ready; /* there were bytes before it began */
+	bool ready; /* there were bytes before it began, */
+	bool told;  /* and of a reset */
 	size_t len;
 	ssize_t got;
 	int error;
@@ -121,6 +125,8 @@ void random_sent(
 	const struct random_schedule *s, struct random_end *end, const struct random_sending *sent);
 /* Bytes, or their end, are there for who receives here. */
 bool random_has(const struct random_end *end, uint64_t bytes);
+/* Both directions have ended; that it was closed says its user's call, and nothing else. */
+bool random_may_hang_up(const struct random_end *end);
 /* It has ended, so that nobody waits for room. */
 bool random_is_over(const struct random_end *end);
 
@@ -129,8 +135,13 @@ void *random_user_run(void *user);
 /* Without waiting: how much went, or was there. */
 size_t random_push(struct random_user *user, struct random_end *end, size_t len);
 size_t random_drain(struct random_user *user, struct random_end *end);
-/* For good, at a time when no other call begins. linger_s: 0 resets it, less is as it is. */
+void random_peek(struct random_user *user, struct random_end *end);
+/* Unless it is closed, or somebody waits by its number. linger_s: 0 resets it, less is as it is. */
 void random_close(struct random_schedule *s, struct random_end *end, int linger_s);
+
+/* random_meddle.c: what this thread's user does goes on beside what another one does, who has no
+ * thread, from now on. user: NULL: not any more. */
+void random_meddle(struct random_user *other, const struct random_user *user);
 
 /* random_connect.c: a listener for all of them, and its backlog. */
 void random_connect(struct random_schedule *s);

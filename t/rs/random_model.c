@@ -69,6 +69,14 @@ bool random_is_over(const struct random_end *end)
 	return end->closed || end->shut_all || end->peer->closed || end->peer->shut_all;
 }
 
+bool random_may_hang_up(const struct random_end *end)
+{
+	bool shut = end->closed ? end->was_shut : end->out.shut;
+
+	return end->shut_all || end->peer->closed || end->peer->shut_all ||
+	       (shut && end->peer->out.shut);
+}
+
 bool random_has(const struct random_end *end, uint64_t bytes)
 {
 	const struct random_flow *in = &end->peer->out;
@@ -108,7 +116,7 @@ static void check_end(const struct random_schedule *s, struct random_end *end)
 	const struct random_flow *in = &end->peer->out;
 	bool told = end->told || (in->reset && end->sending);
 
-	if (end->shut_all || end->closed)
+	if (end->shut_all)
 		return;
 	if (in->reset && !told)
 		random_wrong(s, end, "an end, and nobody was told of the reset");
@@ -119,13 +127,16 @@ static void check_end(const struct random_schedule *s, struct random_end *end)
 	end->ended = true;
 }
 
-static void check_reset(const struct random_schedule *s, struct random_end *end, bool peek)
+/* Who only looked may come with it after one who was told. */
+static void check_reset(const struct random_schedule *s, struct random_end *end,
+	const struct random_receipt *receipt)
 {
 	if (!end->peer->closed)
 		random_wrong(s, end, "a reset by nobody");
-	if (end->told)
+	if (receipt->peek ? receipt->told : end->told)
 		random_wrong(s, end, "a reset that was told before");
-	end->told = end->ended = !peek;
+	if (!receipt->peek)
+		end->told = end->ended = true;
 }
 
 static void check_no_bytes(const struct random_schedule *s, struct random_end *end,
@@ -143,7 +154,7 @@ static void check_no_bytes(const struct random_schedule *s, struct random_end *e
 			random_wrong(s, end, "EBADF, and it is open");
 		break;
 	case ECONNRESET:
-		check_reset(s, end, receipt->peek);
+		check_reset(s, end, receipt);
 		break;
 	default:
 		wrong_error(s, end, "receiving", receipt->error);

@@ -8,6 +8,7 @@
 #include <netinet/tcp.h>
 #include <rdma/rsocket.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
@@ -88,7 +89,8 @@ static bool begin_to_receive(
 		.may_wait = !end->nonblock && !(action->flags & MSG_DONTWAIT),
 		.all = all,
 		.peek = action->flags & MSG_PEEK,
-		.ready = end->peer->out.sent > end->peer->out.taken,
+		.ready = end->peer->out.sent > end->peer->out.taken && !user->schedule->held,
+		.told = end->told,
 		.len = action->len,
 	};
 	end->receiving = true;
@@ -148,6 +150,14 @@ size_t random_drain(struct random_user *user, struct random_end *end)
 	while ((got = receive_once(user, &action)) > 0)
 		total += (size_t)got;
 	return total;
+}
+
+void random_peek(struct random_user *user, struct random_end *end)
+{
+	const struct action action = { .len = SMALL, .flags = MSG_DONTWAIT | MSG_PEEK };
+
+	user->end = end;
+	receive_once(user, &action);
 }
 
 /* --- sending --------------------------------------------------------------------------------- */
@@ -245,6 +255,7 @@ static int by_rpoll(struct random_user *user, const struct action *action)
 	struct pollfd pfd = { .fd = user->end->fd, .events = action->events };
 	int ret = rpoll(&pfd, 1, action->timeout_ms);
 
+	user->hung_up = pfd.revents & POLLHUP;
 	errno = EBADF;
 	return pfd.revents & POLLNVAL ? -1 : ret;
 }
@@ -330,6 +341,7 @@ static bool begin_to_wait(
 		end->relying++;
 		++*number;
 	}
+	user->hung_up = false;
 	wait_for(user, call, action->timeout_ms == FOR_EVER ? wants_of(action) : 0, 1);
 	return true;
 }
@@ -340,6 +352,8 @@ static void check_waited(struct random_user *user, const struct action *action, 
 		random_wrong(user->schedule, user->end, "waiting fails");
 	if (!ret && action->timeout_ms == FOR_EVER)
 		random_wrong(user->schedule, user->end, "a wait ends with nothing");
+	if (user->hung_up && !random_may_hang_up(user->end))
+		random_wrong(user->schedule, user->end, "it hangs up, and nobody has ended it");
 }
 
 static void wait_by(struct random_user *user, const struct action *action, const char *name,
@@ -486,17 +500,31 @@ static void pause_a_while(struct random_user *user, const struct action *action)
 		usleep(action->pick % PAUSE_US);
 }
 
+/* Whoever waits by its number would wait for another's then. */
+static bool begin_to_close(struct random_schedule *s, struct random_end *end, int linger_s)
+{
+	bool may;
+
+	pthread_mutex_lock(&s->lock);
+	may = !end->closed && !end->by_number;
+	if (may) {
+		end->closed = true;
+		end->was_shut = end->out.shut;
+		end->out.reset = !linger_s && !end->out.shut;
+		end->out.shut = true;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return may;
+}
+
 void random_close(struct random_schedule *s, struct random_end *end, int linger_s)
 {
 	const struct linger linger = { .l_onoff = 1, .l_linger = linger_s };
 
+	if (!begin_to_close(s, end, linger_s))
+		return;
 	if (linger_s >= 0)
 		rsetsockopt(end->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-	pthread_mutex_lock(&s->lock);
-	end->closed = true;
-	end->out.reset = !linger_s && !end->out.shut;
-	end->out.shut = true;
-	pthread_mutex_unlock(&s->lock);
 	if (rclose(end->fd))
 		random_wrong(s, end, "rclose() fails");
 }
@@ -580,13 +608,28 @@ static bool goes_on(struct random_user *user)
 	return goes;
 }
 
+/* Who does what comes between. */
+static struct random_user *make_other(struct random_user *user)
+{
+	struct random_user *other = calloc(1, sizeof(*other));
+
+	if (!other)
+		random_wrong(user->schedule, user->end, "there is no memory");
+	other->schedule = user->schedule;
+	other->end = user->end;
+	other->random.state = random_next(&user->random);
+	return other;
+}
+
 void *random_user_run(void *arg)
 {
-	struct random_user *user = arg;
+	struct random_user *user = arg, *other = user->schedule->alone ? NULL : make_other(user);
 
 	lock(user);
 	user->tid = gettid();
 	unlock(user);
+	if (other)
+		random_meddle(other, user);
 	while (goes_on(user)) {
 		struct action action = draw(&user->random);
 
@@ -597,5 +640,8 @@ void *random_user_run(void *arg)
 	}
 	if (user->edges >= 0)
 		close(user->edges);
+	if (other)
+		random_meddle(other, NULL);
+	free(other);
 	return NULL;
 }
