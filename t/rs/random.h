@@ -137,11 +137,23 @@ size_t random_push(struct random_user *user, struct random_end *end, size_t len)
 size_t random_drain(struct random_user *user, struct random_end *end);
 void random_peek(struct random_user *user, struct random_end *end);
 /* Unless it is closed, or somebody waits by its number. linger_s: 0 resets it, less is as it is. */
-void random_close(struct random_schedule *s, struct random_end *end, int linger_s);
+bool random_close(struct random_schedule *s, struct random_end *end, int linger_s);
+/* The same in two steps: whether it may be; and then. */
+bool random_begin_to_close(struct random_schedule *s, struct random_end *end, int linger_s);
+void random_finish(struct random_schedule *s, struct random_end *end, int linger_s);
 
 /* random_meddle.c: what this thread's user does goes on beside what another one does, who has no
  * thread, from now on. user: NULL: not any more. */
 void random_meddle(struct random_user *other, const struct random_user *user);
+
+/* Once, at that place of this thread from now on, or at once; whether it did, and not before it
+ * slept. */
+void random_come_at(unsigned place, void (*run)(void));
+void random_come_now(void);
+bool random_has_come(bool *asleep);
+
+/* random_between.c: all calls, with somebody between. end: looks what is left, after each. */
+void random_between(void (*end)(void));
 
 /* random_connect.c: a listener for all of them, and its backlog. */
 void random_connect(struct random_schedule *s);

@@ -127,6 +127,19 @@ START_TEST(one_thread_does_the_same_again)
 }
 END_TEST
 
+static void end_one(void)
+{
+	await_the_end();
+	cm_tear_down();
+}
+
+START_TEST(who_comes_between_two_looks_is_seen)
+{
+	sleep_once();
+	random_between(end_one);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("random");
@@ -139,6 +152,7 @@ int main(void)
 	tcase_set_timeout(cases, TIMEOUT_S);
 	tcase_add_test(cases, who_waits_is_woken_and_each_byte_comes_once);
 	tcase_add_test(cases, one_thread_does_the_same_again);
+	tcase_add_test(cases, who_comes_between_two_looks_is_seen);
 	suite_add_tcase(suite, cases);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

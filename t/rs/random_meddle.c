@@ -134,10 +134,54 @@ void random_meddle(struct random_user *other, const struct random_user *user)
 	own.user = user;
 }
 
+/* --- at a place ------------------------------------------------------------------------------ */
+
+static _Thread_local struct {
+	void (*run)(void);
+	unsigned places; /* until then */
+	bool asleep;	 /* it came when there were no more of them */
+} once;
+
+void random_come_at(unsigned place, void (*run)(void))
+{
+	once.run = run;
+	once.places = place;
+	once.asleep = false;
+}
+
+static void come_once(void)
+{
+	void (*run)(void) = once.run;
+	int error = errno;
+
+	once.run = NULL;
+	run();
+	errno = error;
+}
+
+void random_come_now(void)
+{
+	if (!once.run)
+		return;
+	once.asleep = true;
+	come_once();
+}
+
+bool random_has_come(bool *asleep)
+{
+	bool has = !once.run;
+
+	*asleep = once.asleep;
+	once.run = NULL;
+	return has;
+}
+
 int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
 {
 	if (own.user && !own.held)
 		come_between();
+	if (once.run && !own.held && !--once.places)
+		come_once();
 	own.held++;
 	return __real_pthread_mutex_lock(mutex);
 }

@@ -500,13 +500,16 @@ static void pause_a_while(struct random_user *user, const struct action *action)
 		usleep(action->pick % PAUSE_US);
 }
 
-/* Whoever waits by its number would wait for another's then. */
-static bool begin_to_close(struct random_schedule *s, struct random_end *end, int linger_s)
+/*
+ * Whoever waits by its number would wait for another's then, and who waits for its copy for as long
+ * as it lingers.
+ */
+bool random_begin_to_close(struct random_schedule *s, struct random_end *end, int linger_s)
 {
 	bool may;
 
 	pthread_mutex_lock(&s->lock);
-	may = !end->closed && !end->by_number;
+	may = !end->closed && !end->by_number && !(linger_s > 0 && end->by_copy);
 	if (may) {
 		end->closed = true;
 		end->was_shut = end->out.shut;
@@ -517,16 +520,23 @@ static bool begin_to_close(struct random_schedule *s, struct random_end *end, in
 	return may;
 }
 
-void random_close(struct random_schedule *s, struct random_end *end, int linger_s)
+void random_finish(struct random_schedule *s, struct random_end *end, int linger_s)
 {
 	const struct linger linger = { .l_onoff = 1, .l_linger = linger_s };
 
-	if (!begin_to_close(s, end, linger_s))
-		return;
 	if (linger_s >= 0)
 		rsetsockopt(end->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
 	if (rclose(end->fd))
 		random_wrong(s, end, "rclose() fails");
+}
+
+bool random_close(struct random_schedule *s, struct random_end *end, int linger_s)
+{
+	bool may = random_begin_to_close(s, end, linger_s);
+
+	if (may)
+		random_finish(s, end, linger_s);
+	return may;
 }
 
 /* --- what is drawn --------------------------------------------------------------------------- */
