@@ -89,6 +89,7 @@ t_rs_random_fake_t_SOURCES = \
 	t/rs/random_connect.c \
 	t/rs/random_meddle.c \
 	t/rs/random_model.c \
+	t/rs/random_places.c \
 	t/rs/random_user.c
 EVR_RS_RANDOM_WRAP = \
 	-Wl,--wrap=pthread_mutex_lock -Wl,--wrap=pthread_mutex_trylock \

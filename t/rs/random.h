@@ -66,7 +66,8 @@ struct random_user {
 	unsigned left; /* things to do */
 	pthread_t thread;
 	pid_t tid;
-	int edges; /* an epoll set that has its end, by edge, or -1 */
+	struct random_user *other; /* who comes between what it does, or NULL */
+	int edges;		   /* an epoll set that has its end, by edge, or -1 */
 	uint8_t bytes[RANDOM_PIECE];
 	/* What it is doing. */
 	const char *call;
@@ -142,10 +143,12 @@ bool random_close(struct random_schedule *s, struct random_end *end, int linger_
 bool random_begin_to_close(struct random_schedule *s, struct random_end *end, int linger_s);
 void random_finish(struct random_schedule *s, struct random_end *end, int linger_s);
 
-/* random_meddle.c: what this thread's user does goes on beside what another one does, who has no
- * thread, from now on. user: NULL: not any more. */
-void random_meddle(struct random_user *other, const struct random_user *user);
+/* random_meddle.c: beside that user. */
+void random_meddle(void *user);
 
+/* random_places.c: from now on somebody comes between what this thread does, often. run: NULL: not
+ * any more. */
+void random_come_often(uint64_t seed, void (*run)(void *arg), void *arg);
 /* Once, at that place of this thread from now on, or at once; whether it did, and not before it
  * slept. */
 void random_come_at(unsigned place, void (*run)(void));

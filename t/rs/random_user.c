@@ -633,13 +633,15 @@ static struct random_user *make_other(struct random_user *user)
 
 void *random_user_run(void *arg)
 {
-	struct random_user *user = arg, *other = user->schedule->alone ? NULL : make_other(user);
+	struct random_user *user = arg;
 
 	lock(user);
 	user->tid = gettid();
 	unlock(user);
-	if (other)
-		random_meddle(other, user);
+	if (!user->schedule->alone) {
+		user->other = make_other(user);
+		random_come_often(random_next(&user->random), random_meddle, user);
+	}
 	while (goes_on(user)) {
 		struct action action = draw(&user->random);
 
@@ -650,8 +652,7 @@ void *random_user_run(void *arg)
 	}
 	if (user->edges >= 0)
 		close(user->edges);
-	if (other)
-		random_meddle(other, NULL);
-	free(other);
+	random_come_often(0, NULL, NULL);
+	free(user->other);
 	return NULL;
 }
