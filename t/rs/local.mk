@@ -87,13 +87,15 @@ t_rs_random_fake_t_SOURCES = \
 	t/rs/random.c t/rs/random.h \
 	t/rs/random_between.c \
 	t/rs/random_connect.c \
+	t/rs/random_dgrams.c \
 	t/rs/random_meddle.c \
 	t/rs/random_model.c \
 	t/rs/random_places.c \
 	t/rs/random_user.c
 EVR_RS_RANDOM_WRAP = \
 	-Wl,--wrap=pthread_mutex_lock -Wl,--wrap=pthread_mutex_trylock \
-	-Wl,--wrap=pthread_mutex_unlock -Wl,--wrap=poll -Wl,--wrap=evr_rs_polling_time_us
+	-Wl,--wrap=pthread_mutex_unlock -Wl,--wrap=close -Wl,--wrap=poll \
+	-Wl,--wrap=evr_rs_polling_time_us
 t_rs_random_fake_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS) -DEVR_RS_SCHEDULE_COUNT=100
 t_rs_random_fake_t_LDFLAGS = $(AM_LDFLAGS) $(EVR_RS_RANDOM_WRAP)
 t_rs_random_fake_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS)

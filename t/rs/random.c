@@ -80,8 +80,7 @@ static struct random_schedule *make(uint64_t seed, bool alone)
 
 /* --- looking --------------------------------------------------------------------------------- */
 
-/* Of a thread of this process. */
-static bool sleeps(pid_t tid)
+bool random_sleeps(pid_t tid)
 {
 	char path[64], state = 0;
 	FILE *file;
@@ -111,7 +110,7 @@ static struct look look(struct random_schedule *s)
 	for (i = 0; i < s->num_users; i++) {
 		look.turns += s->users[i].turns;
 		look.over += s->users[i].over;
-		if (!s->users[i].over && (!s->users[i].tid || !sleeps(s->users[i].tid)))
+		if (!s->users[i].over && (!s->users[i].tid || !random_sleeps(s->users[i].tid)))
 			look.all_sleep = false;
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -409,6 +408,13 @@ static void take_the_rest(struct random_schedule *s, struct random_end *end)
 		random_wrong(s, end, "not all that was sent has come");
 }
 
+/* Its copy, and what has its number now. */
+static void close_all(const struct random_end *end)
+{
+	close(end->copy);
+	close(end->fd);
+}
+
 static void end_pair(struct random_schedule *s, struct random_end *first)
 {
 	struct random_end *second = first->peer;
@@ -419,8 +425,8 @@ static void end_pair(struct random_schedule *s, struct random_end *first)
 		take_the_rest(s, second);
 		random_close(s, second, -1);
 	}
-	close(first->copy);
-	close(second->copy);
+	close_all(first);
+	close_all(second);
 }
 
 static void end_all(struct random_schedule *s)

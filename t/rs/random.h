@@ -97,6 +97,8 @@ struct random_schedule {
 /* random.c: connects, watches, ends, and looks what is left. Returns the digest of what users did.
  */
 uint64_t random_run(uint64_t seed, bool alone);
+/* A thread of this process. */
+bool random_sleeps(pid_t tid);
 
 /* random_model.c: what may be. All with the lock. */
 /* Ends the test: says what is wrong, which seed it was, and what each user was doing. */
@@ -154,6 +156,14 @@ void random_come_often(uint64_t seed, void (*run)(void *arg), void *arg);
 void random_come_at(unsigned place, void (*run)(void));
 void random_come_now(void);
 bool random_has_come(bool *asleep);
+/*
+ * When this thread closes it, the number becomes that of a file that never waits: who was about to
+ * begin a call with it shall not meet another's.
+ */
+void random_keep_number(int fd);
+
+/* random_dgrams.c: one schedule of datagrams. */
+void random_dgrams(uint64_t seed);
 
 /* random_between.c: all calls, with somebody between. end: looks what is left, after each. */
 void random_between(void (*end)(void));

@@ -127,6 +127,21 @@ START_TEST(one_thread_does_the_same_again)
 }
 END_TEST
 
+START_TEST(each_datagram_comes_once_and_who_waits_is_woken)
+{
+	uint64_t i;
+
+	sleep_once();
+	for (i = 0; i < count; i++) {
+		fake_install();
+		random_dgrams(first + i);
+		await_the_end();
+		cm_tear_down();
+		check_descriptors(first + i);
+	}
+}
+END_TEST
+
 static void end_one(void)
 {
 	await_the_end();
@@ -153,6 +168,7 @@ int main(void)
 	tcase_add_test(cases, who_waits_is_woken_and_each_byte_comes_once);
 	tcase_add_test(cases, one_thread_does_the_same_again);
 	tcase_add_test(cases, who_comes_between_two_looks_is_seen);
+	tcase_add_test(cases, each_datagram_comes_once_and_who_waits_is_woken);
 	suite_add_tcase(suite, cases);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

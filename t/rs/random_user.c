@@ -526,6 +526,7 @@ void random_finish(struct random_schedule *s, struct random_end *end, int linger
 
 	if (linger_s >= 0)
 		rsetsockopt(end->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+	random_keep_number(end->fd);
 	if (rclose(end->fd))
 		random_wrong(s, end, "rclose() fails");
 }
