@@ -60,6 +60,15 @@ static void make_users(struct random_schedule *s)
 			add_user(s, &s->ends[i]);
 }
 
+static void choose_device(struct random_schedule *s)
+{
+	static const enum fake_kind kinds[] = { FAKE_ROCE, FAKE_ROCE, FAKE_IWARP, FAKE_IB };
+
+	s->kind = fake_kind_to_test(RANDOM_OF(&s->random, kinds));
+	if (s->kind != FAKE_ROCE)
+		fake_device_add(s->kind);
+}
+
 static struct random_schedule *make(uint64_t seed, bool alone)
 {
 	struct random_schedule *s = calloc(1, sizeof(*s));
@@ -72,6 +81,7 @@ static struct random_schedule *make(uint64_t seed, bool alone)
 	if (s->traced)
 		printf("# seed %llu%s\n", (unsigned long long)seed, alone ? ", alone" : "");
 	pthread_mutex_init(&s->lock, NULL);
+	choose_device(s);
 	make_ends(s);
 	random_connect(s);
 	make_users(s);
@@ -323,6 +333,21 @@ static bool shut_down(struct random_schedule *s, struct random_end *end)
 	return true;
 }
 
+/* All ends are on it. */
+static bool remove_device(struct random_schedule *s)
+{
+	bool there = !s->ends[0].gone;
+	unsigned i;
+
+	pthread_mutex_lock(&s->lock);
+	for (i = 0; i < s->num_ends; i++)
+		s->ends[i].gone = true;
+	pthread_mutex_unlock(&s->lock);
+	if (there)
+		fake_device_remove(s->kind);
+	return there;
+}
+
 /* Who waits by its number would wait for another's, once it is closed. */
 static struct random_end *pick(struct random_schedule *s, bool lingers)
 {
@@ -342,13 +367,15 @@ static struct random_end *pick(struct random_schedule *s, bool lingers)
 
 static bool end_one(struct random_schedule *s)
 {
-	unsigned how = random_below(&s->random, 6);
+	unsigned how = random_below(&s->random, 7);
 	struct random_end *end = pick(s, how == 2 || how == 3);
 
 	if (!end)
 		return false;
 	if (how == 0)
 		return shut_down(s, end);
+	if (how == 6)
+		return remove_device(s);
 	if (how == 2 || how == 3)
 		return close_under_way(s, end);
 	return random_close(s, end, how == 1 ? -1 : 0);
@@ -399,18 +426,22 @@ static void take_the_rest(struct random_schedule *s, struct random_end *end)
 	const struct random_flow *in = &end->peer->out;
 	struct pollfd pfd = { .fd = end->fd, .events = POLLIN };
 
-	while (!end->shut_all && !end->ended) {
+	while (!end->shut_all && !end->ended && !end->gone) {
 		if (rpoll(&pfd, 1, HANG_S * 1000) != 1)
 			random_wrong(s, end, "what was sent, or the end of it, is not there");
 		drain(s, end);
 	}
-	if (!end->shut_all && !end->told && in->taken < in->sent)
+	if (!end->shut_all && !end->gone && !end->told && in->taken < in->sent)
 		random_wrong(s, end, "not all that was sent has come");
 }
 
 /* Its copy, and what has its number now. */
 static void close_all(const struct random_end *end)
 {
+	if (end->in_repoll)
+		ck_assert_ok(rclose(end->set));
+	else if (end->set >= 0)
+		close(end->set);
 	close(end->copy);
 	close(end->fd);
 }

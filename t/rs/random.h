@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "fake/fake.h"
 #include "schedule/random.h"
 
 enum {
@@ -41,6 +42,10 @@ struct random_flow {
 struct random_end {
 	unsigned number;
 	int fd, copy; /* made by dup(2) */
+	int set;      /* of epoll's, which its users share, or -1 */
+	short set_events;
+	bool in_repoll; /* and made by repoll_create(): so its number shows what there is,
+			   nonblocking or not */
 	struct random_end *peer;
 	struct random_flow out;
 	bool nonblock;
@@ -52,6 +57,7 @@ struct random_end {
 	bool closed;
 	bool was_shut; /* for sending, when it was closed */
 	bool shut_all; /* by rshutdown() in both directions */
+	bool gone;     /* with its device */
 	bool told;     /* of a reset */
 	bool ended;    /* its receiver was told that nothing more comes */
 };
@@ -83,7 +89,8 @@ struct random_user {
 
 struct random_schedule {
 	uint64_t seed;
-	bool held;  /* what is sent does not arrive yet */
+	enum fake_kind kind; /* of the device that all of it is on */
+	bool held;	     /* what is sent does not arrive yet */
 	bool alone; /* one user, of all ends, blocking, who never waits: the seed says all */
 	struct random random;
 	pthread_mutex_t lock;

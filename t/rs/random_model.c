@@ -11,12 +11,12 @@
 
 static void describe_end(const struct random_end *end)
 {
-	printf("# end %u, fd %d:%s%s%s%s%s; out: %llu sent, %llu taken%s%s\n", end->number, end->fd,
-		end->nonblock ? " nonblocking" : "", end->closed ? " closed" : "",
-		end->shut_all ? " shut down" : "", end->sending ? " sending" : "",
-		end->receiving ? " receiving" : "", (unsigned long long)end->out.sent,
-		(unsigned long long)end->out.taken, end->out.shut ? ", shut" : "",
-		end->out.reset ? ", reset" : "");
+	printf("# end %u, fd %d:%s%s%s%s%s%s; out: %llu sent, %llu taken%s%s\n", end->number,
+		end->fd, end->nonblock ? " nonblocking" : "", end->closed ? " closed" : "",
+		end->shut_all ? " shut down" : "", end->gone ? " gone" : "",
+		end->sending ? " sending" : "", end->receiving ? " receiving" : "",
+		(unsigned long long)end->out.sent, (unsigned long long)end->out.taken,
+		end->out.shut ? ", shut" : "", end->out.reset ? ", reset" : "");
 }
 
 static void describe_user(const struct random_user *user)
@@ -66,14 +66,15 @@ void random_fill(const struct random_end *from, uint8_t *bytes, size_t len)
 
 bool random_is_over(const struct random_end *end)
 {
-	return end->closed || end->shut_all || end->peer->closed || end->peer->shut_all;
+	return end->closed || end->shut_all || end->gone || end->peer->closed ||
+	       end->peer->shut_all;
 }
 
 bool random_may_hang_up(const struct random_end *end)
 {
 	bool shut = end->closed ? end->was_shut : end->out.shut;
 
-	return end->shut_all || end->peer->closed || end->peer->shut_all ||
+	return end->shut_all || end->gone || end->peer->closed || end->peer->shut_all ||
 	       (shut && end->peer->out.shut);
 }
 
@@ -116,7 +117,7 @@ static void check_end(const struct random_schedule *s, struct random_end *end)
 	const struct random_flow *in = &end->peer->out;
 	bool told = end->told || (in->reset && end->sending);
 
-	if (end->shut_all)
+	if (end->shut_all || end->gone)
 		return;
 	if (in->reset && !told)
 		random_wrong(s, end, "an end, and nobody was told of the reset");
@@ -142,6 +143,8 @@ static void check_reset(const struct random_schedule *s, struct random_end *end,
 static void check_no_bytes(const struct random_schedule *s, struct random_end *end,
 	const struct random_receipt *receipt)
 {
+	if (end->gone && receipt->error != EAGAIN)
+		return;
 	switch (receipt->error) {
 	case EAGAIN:
 		if (has_waited(end, receipt->may_wait, receipt->modes))
@@ -184,6 +187,8 @@ static void check_not_sent(
 
 	if (error == EAGAIN && may_wait)
 		random_wrong(s, end, "EAGAIN from a blocking rsend()");
+	if (end->gone && error != EAGAIN)
+		return;
 	if (error == ECONNRESET && end->peer->out.reset) {
 		if (end->told)
 			random_wrong(s, end, "a reset that was told before");

@@ -320,6 +320,15 @@ static int by_epoll(struct random_user *user, const struct action *action)
 	return ret;
 }
 
+static int by_shared_set(struct random_user *user, const struct action *action)
+{
+	struct epoll_event event;
+
+	if (user->end->in_repoll)
+		return repoll_wait(user->end->set, &event, 1, action->timeout_ms);
+	return epoll_wait(user->end->set, &event, 1, action->timeout_ms);
+}
+
 static int by_edge(struct random_user *user, const struct action *action)
 {
 	struct epoll_event event;
@@ -335,7 +344,7 @@ static bool begin_to_wait(
 {
 	struct random_end *end = user->end;
 
-	if (end->closed || (number && !end->nonblock))
+	if (end->closed || (number && !end->nonblock && !end->in_repoll))
 		return false;
 	if (number) {
 		end->relying++;
@@ -404,6 +413,18 @@ static void wait_in_epoll(struct random_user *user, const struct action *action)
 	wait_by(user, action, "epoll_wait()", by_epoll, &user->end->by_number);
 }
 
+/* Beside others who wait for the same one. */
+static void wait_in_shared_set(struct random_user *user, const struct action *action)
+{
+	struct action shared = *action;
+
+	if (user->end->set < 0)
+		return;
+	shared.events = user->end->set_events;
+	wait_by(user, &shared, "epoll_wait() of the same set", by_shared_set,
+		&user->end->by_number);
+}
+
 static void wait_for_copy(struct random_user *user, const struct action *action)
 {
 	wait_by(user, action, "poll() of a copy", by_copy, &user->end->by_copy);
@@ -453,7 +474,7 @@ static void take_error(struct random_user *user, const struct action *action)
 	lock(user);
 	if (!end->closed && !end->receiving) {
 		rgetsockopt(end->fd, SOL_SOCKET, SO_ERROR, &error, &len);
-		if (error && (end->told || !end->peer->closed))
+		if (error && !end->gone && (end->told || !end->peer->closed))
 			random_wrong(user->schedule, end, "an error for no reason");
 		end->told |= error != 0;
 	}
@@ -562,6 +583,8 @@ static void (*const actions[])(struct random_user *user, const struct action *ac
 	wait_in_poll,
 	wait_in_epoll,
 	wait_for_edge,
+	wait_in_shared_set,
+	wait_in_shared_set,
 	wait_for_copy,
 	set_mode,
 	set_mode,
