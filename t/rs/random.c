@@ -63,8 +63,10 @@ static void make_users(struct random_schedule *s)
 static void choose_device(struct random_schedule *s)
 {
 	static const enum fake_kind kinds[] = { FAKE_ROCE, FAKE_ROCE, FAKE_IWARP, FAKE_IB };
+	enum fake_kind kind = RANDOM_OF(&s->random, kinds);
 
-	s->kind = fake_kind_to_test(RANDOM_OF(&s->random, kinds));
+	/* On iWARP it depends on the library's thread when who accepted may send. */
+	s->kind = fake_kind_to_test(s->alone && kind == FAKE_IWARP ? FAKE_ROCE : kind);
 	if (s->kind != FAKE_ROCE)
 		fake_device_add(s->kind);
 }
