@@ -5,7 +5,7 @@
  */
 #include "rs/random.h"
 
-#include "unit/rs_unit.h"
+#include "unit/rs_dgram_unit.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -26,7 +26,7 @@ struct outcome {
 struct call {
 	const char *name;
 	ssize_t (*run)(void);
-	enum { NOW, TAKEN, FOR_NEWS, FOR_SPACE, FOR_ANOTHER, FOR_ANSWER } waits;
+	enum { NOW, TAKEN, FOR_NEWS, FOR_SPACE, FOR_ANOTHER, FOR_ANSWER, FOR_DATAGRAM } waits;
 };
 
 static struct {
@@ -118,6 +118,14 @@ static void close_it(void)
 	plug_holes();
 	between.again = raccept(between.pair.listener, NULL, NULL);
 	ck_assert_int_ge(between.again, 0);
+}
+
+/* What it says last does not arrive before the call has ended. */
+static void close_slowly(void)
+{
+	fake_work_by_hand(true);
+	rfcntl(between.fd, F_SETFL, O_RDWR | O_NONBLOCK);
+	close_it();
 }
 
 /* --- the calls ------------------------------------------------------------------------------- */
@@ -247,6 +255,8 @@ static const struct call calls[] = {
 	{ "rsend()", send_one, FOR_SPACE },
 	{ "raccept()", take_another, FOR_ANOTHER },
 	{ "rconnect()", connect_it, FOR_ANSWER },
+	{ "rrecv() of a datagram", receive, FOR_DATAGRAM },
+	{ "rpoll() for a datagram", poll_in, FOR_DATAGRAM },
 	{ "rshutdown()", shut_down, NOW },
 	{ "rgetsockopt()", ask, NOW },
 	{ "rsetsockopt()", set, NOW },
@@ -307,6 +317,10 @@ static void prepare(const struct call *call)
 		between.fd = new_listener();
 	if (call->waits == FOR_ANSWER)
 		between.fd = new_one();
+	if (call->waits == FOR_DATAGRAM) {
+		between.fd = dgram_open_one(0);
+		dgram_bind_to(between.fd, DGRAM_HOST);
+	}
 	between.client = connect_one(between.pair.listener);
 	between.again = -1;
 	between.closed = false;
@@ -366,6 +380,7 @@ static bool run_one(const struct call *call, unsigned place, void (*event)(void)
 	under_way = NULL;
 	if (has)
 		check(call, place, &outcome);
+	fake_work_by_hand(false);
 	if (between.again >= 0)
 		check_another();
 	clean_up(call);
@@ -395,6 +410,8 @@ void random_between(void (*end)(void))
 			run_all(&calls[i], bring_news, end);
 		if (calls[i].waits == FOR_SPACE)
 			run_all(&calls[i], bring_space, end);
+		if (calls[i].waits == FOR_NEWS || calls[i].waits == FOR_SPACE)
+			run_all(&calls[i], close_slowly, end);
 		run_all(&calls[i], close_it, end);
 	}
 }

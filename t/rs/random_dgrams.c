@@ -333,36 +333,37 @@ static void ask(struct thread *thread)
 		wrong(thread->all, "another name");
 }
 
-static void act(struct thread *thread)
+static void send_one(struct thread *thread)
 {
-	switch (random_below(&thread->random, 12)) {
-	case 0:
-	case 1:
-	case 2:
-	case 3:
-		send_somewhere(thread->all, &thread->random, thread->bytes);
-		break;
-	case 4:
-	case 5:
-	case 6:
-		receive_somewhere(thread->all, &thread->random, thread->bytes);
-		break;
-	case 7:
-	case 8:
-		wait_for_one(thread);
-		break;
-	case 9:
-		receive_blocking(thread);
-		break;
-	case 10:
-		ask(thread);
-		break;
-	default:
-		if (random_once_in(&thread->random, 10))
-			close_one(thread->all, any(thread->all, &thread->random));
-		break;
-	}
+	send_somewhere(thread->all, &thread->random, thread->bytes);
 }
+
+static void receive_one(struct thread *thread)
+{
+	receive_somewhere(thread->all, &thread->random, thread->bytes);
+}
+
+static void close_any(struct thread *thread)
+{
+	if (random_once_in(&thread->random, 10))
+		close_one(thread->all, any(thread->all, &thread->random));
+}
+
+/* As often as they are here. */
+static void (*const actions[])(struct thread *thread) = {
+	send_one,
+	send_one,
+	send_one,
+	send_one,
+	receive_one,
+	receive_one,
+	receive_one,
+	wait_for_one,
+	wait_for_one,
+	receive_blocking,
+	ask,
+	close_any,
+};
 
 /* Beside it. */
 static void meddle(void *arg)
@@ -387,7 +388,7 @@ static void *run(void *arg)
 	unlock(thread->all);
 	random_come_often(random_next(&thread->random), meddle, thread);
 	while (left--)
-		act(thread);
+		RANDOM_OF(&thread->random, actions)(thread);
 	random_come_often(0, NULL, NULL);
 	lock(thread->all);
 	thread->over = true;
