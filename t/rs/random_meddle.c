@@ -35,9 +35,12 @@ static void ask(struct random_user *other, struct random_end *end)
 /* What has not been said may not keep it here. */
 static void close_here(struct random_user *other, struct random_end *end)
 {
-	bool resets = random_once_in(&other->random, 2);
+	bool resets = random_once_in(&other->random, 2), waits;
 
-	if (resets || end->nonblock)
+	pthread_mutex_lock(&other->schedule->lock);
+	waits = !end->nonblock;
+	pthread_mutex_unlock(&other->schedule->lock);
+	if (resets || !waits)
 		random_close(other->schedule, end, resets ? 0 : -1);
 }
 
