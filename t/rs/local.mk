@@ -95,7 +95,7 @@ t_rs_random_fake_t_SOURCES = \
 EVR_RS_RANDOM_WRAP = \
 	-Wl,--wrap=pthread_mutex_lock -Wl,--wrap=pthread_mutex_trylock \
 	-Wl,--wrap=pthread_mutex_unlock -Wl,--wrap=close -Wl,--wrap=poll \
-	-Wl,--wrap=evr_rs_polling_time_us
+	-Wl,--wrap=__poll_chk -Wl,--wrap=evr_rs_polling_time_us
 t_rs_random_fake_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS) -DEVR_RS_SCHEDULE_COUNT=300
 t_rs_random_fake_t_LDFLAGS = $(AM_LDFLAGS) $(EVR_RS_RANDOM_WRAP)
 t_rs_random_fake_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS)

@@ -50,6 +50,8 @@ uint32_t __wrap_evr_rs_polling_time_us(void);
 uint32_t __real_evr_rs_polling_time_us(void);
 int __wrap_poll(struct pollfd *fds, nfds_t num, int timeout_ms);
 int __real_poll(struct pollfd *fds, nfds_t num, int timeout_ms);
+/* What poll(2) is where _FORTIFY_SOURCE is defined. */
+int __wrap___poll_chk(struct pollfd *fds, nfds_t num, int timeout_ms, size_t size);
 
 uint32_t __wrap_evr_rs_polling_time_us(void)
 {
@@ -68,6 +70,12 @@ int __wrap_poll(struct pollfd *fds, nfds_t num, int timeout_ms)
 	if (!ret)
 		ck_abort_msg("%s sleeps on", under_way->name);
 	return ret;
+}
+
+int __wrap___poll_chk(struct pollfd *fds, nfds_t num, int timeout_ms, size_t size)
+{
+	ck_assert_uint_le(num * sizeof(*fds), size);
+	return __wrap_poll(fds, num, timeout_ms);
 }
 
 /* --- what comes between ---------------------------------------------------------------------- */

@@ -19,4 +19,4 @@ t_unit_rs_threads_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS)
 EVR_TSAN_TESTS = $(EVR_THREADS_TESTS) t/unit/rs_beside.t t/rs/random_fake.t t/conform/fake_roce.t
 check-threads:
 	$(MAKE) $(AM_MAKEFLAGS) $(EVR_TSAN_TESTS)
-	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(EVR_TSAN_TESTS)'
+	EVR_RS_SCHEDULES=$${EVR_RS_SCHEDULES:-100} $(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(EVR_TSAN_TESTS)'
