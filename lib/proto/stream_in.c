@@ -131,7 +131,8 @@ int evr_stream_complete(struct evr_stream *stream, uint64_t wr_id, bool ok)
 		evr_sendq_complete(&stream->sendq, evr_wrid_number(wr_id));
 		evr_txring_release(&stream->tx, evr_sendq_reap_ring(&stream->sendq));
 	}
-	if (!ok && !evr_stream_is_over(stream))
+	/* What is given back when all is said has nobody to tell. */
+	if (!ok && !evr_stream_status(stream).finished)
 		evr_stream_fail(stream, -EIO);
 	return stream->error;
 }

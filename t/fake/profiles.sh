@@ -14,7 +14,8 @@ schedules=${EVR_PROFILE_SCHEDULES:-$schedules}
 # One in so many runs is enough where another device makes them all.
 EVR_DESTROY_EVERY=${EVR_DESTROY_EVERY:-11}
 CK_TAP_LOG_FILE_NAME=- CK_VERBOSITY=silent
-export EVR_DESTROY_EVERY CK_TAP_LOG_FILE_NAME CK_VERBOSITY
+EVR_RS_SCHEDULES=${EVR_RS_SCHEDULES:-40}
+export EVR_DESTROY_EVERY EVR_RS_SCHEDULES CK_TAP_LOG_FILE_NAME CK_VERBOSITY
 
 # suites_of PROFILE: InfiniBand is the device that comes and goes beside the one that destroy is run on.
 suites_of() {
@@ -31,7 +32,7 @@ run() {
 	destroy) set -- "$@" t/destroy/roce.t ;;
 	sweep) set -- "$@" t/conform/sweep.t ;;
 	schedule) set -- "$@" t/schedule/schedule.t --count "$schedules" ;;
-	streams) set -- "$@" sh -c 't/rs/fake.t && t/unit/rs_fault.t' ;;
+	streams) set -- "$@" sh -c 't/rs/fake.t && t/unit/rs_fault.t && t/rs/random_fake.t' ;;
 	esac
 	profile=$1 suite=$2
 	shift 2

@@ -84,17 +84,26 @@ t_rs_hostile_dgrams_fake_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_rs_hostile_dgrams_fake_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS)
 GUEST_TESTS += t/rs/hostile.sh:rxe:hostile_dgrams
 
-# Random schedules of several threads on several streams. EVR_RS_SCHEDULES in the environment says how
-# many, and EVR_RS_SEED from which on.
+# Random schedules of several threads on several streams, and on datagrams. EVR_RS_SCHEDULES in the
+# environment says how many, and EVR_RS_SEED from which on. Where a call takes a lock somebody comes between.
 check_PROGRAMS += t/rs/random_fake.t
 TESTS += t/rs/random_fake.t
 t_rs_random_fake_t_SOURCES = \
 	t/rs/random_fake.c \
 	t/rs/random.c t/rs/random.h \
+	t/rs/random_between.c \
 	t/rs/random_connect.c \
+	t/rs/random_dgrams.c \
+	t/rs/random_meddle.c \
 	t/rs/random_model.c \
+	t/rs/random_places.c \
 	t/rs/random_user.c
-t_rs_random_fake_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS) -DEVR_RS_SCHEDULE_COUNT=100
+EVR_RS_RANDOM_WRAP = \
+	-Wl,--wrap=pthread_mutex_lock -Wl,--wrap=pthread_mutex_trylock \
+	-Wl,--wrap=pthread_mutex_unlock -Wl,--wrap=close -Wl,--wrap=poll \
+	-Wl,--wrap=__poll_chk -Wl,--wrap=evr_rs_polling_time_us
+t_rs_random_fake_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS) -DEVR_RS_SCHEDULE_COUNT=300
+t_rs_random_fake_t_LDFLAGS = $(AM_LDFLAGS) $(EVR_RS_RANDOM_WRAP)
 t_rs_random_fake_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS)
 
 # What breaks beneath a stream.

@@ -37,7 +37,10 @@ static void make_ends(struct random_schedule *s)
 {
 	unsigned i;
 
-	s->num_ends = 2 * (1 + random_below(&s->random, RANDOM_PAIRS));
+	/* Where few move, nobody else wakes who was not woken. */
+	s->num_ends =
+		2 *
+		(random_once_in(&s->random, 2) ? 1 : 1 + random_below(&s->random, RANDOM_PAIRS));
 	for (i = 0; i < s->num_ends; i++) {
 		s->ends[i].number = i;
 		s->ends[i].peer = &s->ends[i ^ 1];
@@ -46,15 +49,26 @@ static void make_ends(struct random_schedule *s)
 
 static void make_users(struct random_schedule *s)
 {
-	unsigned i, n;
+	unsigned i, n, crowd = random_once_in(&s->random, 2) ? 1 : RANDOM_CROWD;
 
 	if (s->alone) {
 		add_user(s, &s->ends[0]);
 		return;
 	}
 	for (i = 0; i < s->num_ends; i++)
-		for (n = random_below(&s->random, RANDOM_CROWD) + 1; n; n--)
+		for (n = random_below(&s->random, crowd) + 1; n; n--)
 			add_user(s, &s->ends[i]);
+}
+
+static void choose_device(struct random_schedule *s)
+{
+	static const enum fake_kind kinds[] = { FAKE_ROCE, FAKE_ROCE, FAKE_IWARP, FAKE_IB };
+	enum fake_kind kind = RANDOM_OF(&s->random, kinds);
+
+	/* On iWARP it depends on the library's thread when who accepted may send. */
+	s->kind = fake_kind_to_test(s->alone && kind == FAKE_IWARP ? FAKE_ROCE : kind);
+	if (s->kind != FAKE_ROCE)
+		fake_device_add(s->kind);
 }
 
 static struct random_schedule *make(uint64_t seed, bool alone)
@@ -69,6 +83,7 @@ static struct random_schedule *make(uint64_t seed, bool alone)
 	if (s->traced)
 		printf("# seed %llu%s\n", (unsigned long long)seed, alone ? ", alone" : "");
 	pthread_mutex_init(&s->lock, NULL);
+	choose_device(s);
 	make_ends(s);
 	random_connect(s);
 	make_users(s);
@@ -77,8 +92,7 @@ static struct random_schedule *make(uint64_t seed, bool alone)
 
 /* --- looking --------------------------------------------------------------------------------- */
 
-/* Of a thread of this process. */
-static bool sleeps(pid_t tid)
+bool random_sleeps(pid_t tid)
 {
 	char path[64], state = 0;
 	FILE *file;
@@ -108,7 +122,7 @@ static struct look look(struct random_schedule *s)
 	for (i = 0; i < s->num_users; i++) {
 		look.turns += s->users[i].turns;
 		look.over += s->users[i].over;
-		if (!s->users[i].over && (!s->users[i].tid || !sleeps(s->users[i].tid)))
+		if (!s->users[i].over && (!s->users[i].tid || !random_sleeps(s->users[i].tid)))
 			look.all_sleep = false;
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -136,27 +150,34 @@ static size_t drain(struct random_schedule *s, struct random_end *end)
 
 static bool give_bytes(struct random_schedule *s, const struct random_user *user)
 {
-	struct random_end *end = user->end;
-	uint64_t there = end->peer->out.sent - end->peer->out.taken;
+	struct random_end *peer = user->end->peer;
+	uint64_t there, want;
 
-	return push(s, end->peer, user->want > there ? user->want - there : 1) > 0;
+	pthread_mutex_lock(&s->lock);
+	there = peer->out.sent - peer->out.taken;
+	want = user->want;
+	pthread_mutex_unlock(&s->lock);
+	return push(s, peer, want > there ? want - there : 1) > 0;
 }
 
 /* What was shut down in both directions takes nothing more: it is closed. */
 static bool give_room(struct random_schedule *s, struct random_user *user)
 {
 	struct random_end *peer = user->end->peer;
+	bool shut, busy;
 
-	if (peer->shut_all && !peer->closed && !peer->by_number && !peer->by_copy) {
-		random_close(s, peer, -1);
-		return true;
-	}
-	if (peer->receiving)
-		return false;
+	pthread_mutex_lock(&s->lock);
+	shut = peer->shut_all && !peer->closed && !peer->by_copy;
+	busy = peer->receiving;
 	/* Who wakes up meanwhile has had its room, and may have used it up. */
-	user->given_turn = user->turns;
-	user->given_sent = user->end->out.sent;
-	return drain(s, peer) > 0;
+	if (!shut && !busy) {
+		user->given_turn = user->turns;
+		user->given_sent = user->end->out.sent;
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (shut)
+		return random_close(s, peer, -1);
+	return !busy && drain(s, peer) > 0;
 }
 
 /* It sleeps, and what it waits for is there, unless another call at that end has it already. */
@@ -180,9 +201,12 @@ static bool is_owed(const struct random_user *user)
 /* Whether there was anything that could be done. */
 static bool help(struct random_schedule *s, struct random_user *user)
 {
-	int wants = user->wants;
+	int wants;
 
-	if (user->over || !wants)
+	pthread_mutex_lock(&s->lock);
+	wants = user->over ? 0 : user->wants;
+	pthread_mutex_unlock(&s->lock);
+	if (!wants)
 		return false;
 	if (wants & FOR_BYTES && (!(wants & FOR_ROOM) || random_once_in(&s->random, 2)))
 		return give_bytes(s, user);
@@ -199,25 +223,37 @@ static bool help_one(struct random_schedule *s)
 	return false;
 }
 
-static bool is_any_owed(const struct random_schedule *s)
+static const struct random_user *find_owed(struct random_schedule *s)
 {
+	const struct random_user *owed = NULL;
 	unsigned i;
 
-	for (i = 0; i < s->num_users; i++)
+	pthread_mutex_lock(&s->lock);
+	for (i = 0; i < s->num_users && !owed; i++)
 		if (is_owed(&s->users[i]))
-			return true;
-	return false;
+			owed = &s->users[i];
+	pthread_mutex_unlock(&s->lock);
+	return owed;
 }
 
 /* --- ending something ------------------------------------------------------------------------ */
 
-static unsigned users_in(struct random_schedule *s, const struct random_end *end)
+/* With the lock. */
+static unsigned users_in(const struct random_schedule *s, const struct random_end *end)
 {
 	unsigned i, n = 0;
 
-	pthread_mutex_lock(&s->lock);
 	for (i = 0; i < s->num_users; i++)
 		n += s->users[i].end == end && !s->users[i].over;
+	return n;
+}
+
+static bool has_users(struct random_schedule *s, const struct random_end *end)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&s->lock);
+	n = users_in(s, end);
 	pthread_mutex_unlock(&s->lock);
 	return n;
 }
@@ -226,7 +262,7 @@ static void await_no_users(struct random_schedule *s, const struct random_end *e
 {
 	unsigned looks = 0;
 
-	while (users_in(s, end)) {
+	while (has_users(s, end)) {
 		if (looks++ == HANG_LOOKS)
 			random_wrong(s, end, "a close that lingers leaves somebody in a call");
 		usleep(LOOK_US);
@@ -234,60 +270,117 @@ static void await_no_users(struct random_schedule *s, const struct random_end *e
 }
 
 /* What the copy of one that lingers shows is not the end yet. */
-static bool can_linger(struct random_schedule *s, const struct random_end *end)
+static bool can_linger(const struct random_schedule *s, const struct random_end *end)
 {
-	return end->nonblock && !end->by_copy && !end->sending && !end->out.shut &&
-	       !random_is_over(end) && users_in(s, end);
+	return !end->by_copy && !end->sending && !end->out.shut && !random_is_over(end) &&
+	       users_in(s, end);
 }
 
-/* Nothing arrives until they have left. */
-static void close_under_way(struct random_schedule *s, struct random_end *end)
+struct closing {
+	struct random_schedule *schedule;
+	struct random_end *end;
+};
+
+static void *close_slowly(void *arg)
 {
-	fake_work_by_hand(true);
-	push(s, end, 1);
-	random_close(s, end, LONG_S);
+	const struct closing *closing = arg;
+
+	random_finish(closing->schedule, closing->end, LONG_S);
+	return NULL;
+}
+
+static void hold_work(struct random_schedule *s, bool held)
+{
+	if (!held)
+		fake_work_by_hand(false);
+	pthread_mutex_lock(&s->lock);
+	s->held = held;
+	pthread_mutex_unlock(&s->lock);
+	if (held)
+		fake_work_by_hand(true);
+}
+
+static void close_when_left(struct random_schedule *s, struct random_end *end)
+{
+	struct closing closing = { .schedule = s, .end = end };
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, close_slowly, &closing), 0);
 	await_no_users(s, end);
-	fake_work_by_hand(false);
+	hold_work(s, false);
+	pthread_join(thread, NULL);
 }
 
-static void shut_down(struct random_schedule *s, struct random_end *end)
+/* Nothing arrives until they have left; nor does a close that waits for that return. */
+static bool close_under_way(struct random_schedule *s, struct random_end *end)
+{
+	bool may;
+
+	hold_work(s, true);
+	push(s, end, 1);
+	may = random_begin_to_close(s, end, LONG_S);
+	if (may)
+		close_when_left(s, end);
+	else
+		hold_work(s, false);
+	return may;
+}
+
+static bool shut_down(struct random_schedule *s, struct random_end *end)
 {
 	pthread_mutex_lock(&s->lock);
 	end->shut_all = end->out.shut = true;
 	pthread_mutex_unlock(&s->lock);
 	rshutdown(end->fd, SHUT_RDWR);
+	return true;
+}
+
+/* All ends are on it. */
+static bool remove_device(struct random_schedule *s)
+{
+	bool there = !s->ends[0].gone;
+	unsigned i;
+
+	pthread_mutex_lock(&s->lock);
+	for (i = 0; i < s->num_ends; i++)
+		s->ends[i].gone = true;
+	pthread_mutex_unlock(&s->lock);
+	if (there)
+		fake_device_remove(s->kind);
+	return there;
 }
 
 /* Who waits by its number would wait for another's, once it is closed. */
 static struct random_end *pick(struct random_schedule *s, bool lingers)
 {
 	unsigned at = random_below(&s->random, s->num_ends), i;
+	struct random_end *picked = NULL;
 
-	for (i = 0; i < s->num_ends; i++) {
+	pthread_mutex_lock(&s->lock);
+	for (i = 0; i < s->num_ends && !picked; i++) {
 		struct random_end *end = &s->ends[(at + i) % s->num_ends];
 
 		if (!end->closed && !end->by_number && (!lingers || can_linger(s, end)))
-			return end;
+			picked = end;
 	}
-	return NULL;
+	pthread_mutex_unlock(&s->lock);
+	return picked;
 }
 
 static bool end_one(struct random_schedule *s)
 {
-	unsigned how = random_below(&s->random, 6);
+	unsigned how = random_below(&s->random, 7);
 	struct random_end *end = pick(s, how == 2 || how == 3);
 
 	if (!end)
 		return false;
 	if (how == 0)
-		shut_down(s, end);
-	else if (how == 1)
-		random_close(s, end, -1);
-	else if (how < 4)
-		close_under_way(s, end);
-	else
-		random_close(s, end, 0);
-	return true;
+		return shut_down(s, end);
+	if (how == 6)
+		return remove_device(s);
+	if (how == 2 || how == 3)
+		return close_under_way(s, end);
+	return random_close(s, end, how == 1 ? -1 : 0);
 }
 
 /* --- watching -------------------------------------------------------------------------------- */
@@ -295,7 +388,7 @@ static bool end_one(struct random_schedule *s)
 /* Whether something was done: nothing while somebody is owed to wake up by what was done before. */
 static bool wake_somebody(struct random_schedule *s)
 {
-	if (is_any_owed(s))
+	if (find_owed(s))
 		return false;
 	if (random_once_in(&s->random, 8) && end_one(s))
 		return true;
@@ -304,11 +397,10 @@ static bool wake_somebody(struct random_schedule *s)
 
 static void find_who_hangs(struct random_schedule *s)
 {
-	unsigned i;
+	const struct random_user *owed = find_owed(s);
 
-	for (i = 0; i < s->num_users; i++)
-		if (is_owed(&s->users[i]))
-			random_wrong(s, s->users[i].end, "who waits for what is there sleeps on");
+	if (owed)
+		random_wrong(s, owed->end, "who waits for what is there sleeps on");
 	random_wrong(s, &s->ends[0], "all sleep, and nothing can be done about it");
 }
 
@@ -336,13 +428,24 @@ static void take_the_rest(struct random_schedule *s, struct random_end *end)
 	const struct random_flow *in = &end->peer->out;
 	struct pollfd pfd = { .fd = end->fd, .events = POLLIN };
 
-	while (!end->shut_all && !end->ended) {
+	while (!end->shut_all && !end->ended && !end->gone) {
 		if (rpoll(&pfd, 1, HANG_S * 1000) != 1)
 			random_wrong(s, end, "what was sent, or the end of it, is not there");
 		drain(s, end);
 	}
-	if (!end->shut_all && !end->told && in->taken < in->sent)
+	if (!end->shut_all && !end->gone && !end->told && in->taken < in->sent)
 		random_wrong(s, end, "not all that was sent has come");
+}
+
+/* Its copy, and what has its number now. */
+static void close_all(const struct random_end *end)
+{
+	if (end->in_repoll)
+		ck_assert_ok(rclose(end->set));
+	else if (end->set >= 0)
+		close(end->set);
+	close(end->copy);
+	close(end->fd);
 }
 
 static void end_pair(struct random_schedule *s, struct random_end *first)
@@ -355,8 +458,8 @@ static void end_pair(struct random_schedule *s, struct random_end *first)
 		take_the_rest(s, second);
 		random_close(s, second, -1);
 	}
-	close(first->copy);
-	close(second->copy);
+	close_all(first);
+	close_all(second);
 }
 
 static void end_all(struct random_schedule *s)

@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "fake/fake.h"
 #include "schedule/random.h"
 
 enum {
@@ -41,6 +42,10 @@ struct random_flow {
 struct random_end {
 	unsigned number;
 	int fd, copy; /* made by dup(2) */
+	int set;      /* of epoll's, which its users share, or -1 */
+	short set_events;
+	bool in_repoll; /* and made by repoll_create(): so its number shows what there is,
+			   nonblocking or not */
 	struct random_end *peer;
 	struct random_flow out;
 	bool nonblock;
@@ -50,7 +55,9 @@ struct random_end {
 	unsigned by_copy;
 	bool receiving, sending; /* one at a time, so that who gets which byte is known */
 	bool closed;
+	bool was_shut; /* for sending, when it was closed */
 	bool shut_all; /* by rshutdown() in both directions */
+	bool gone;     /* with its device */
 	bool told;     /* of a reset */
 	bool ended;    /* its receiver was told that nothing more comes */
 };
@@ -65,13 +72,15 @@ struct random_user {
 	unsigned left; /* things to do */
 	pthread_t thread;
 	pid_t tid;
-	int edges; /* an epoll set that has its end, by edge, or -1 */
+	struct random_user *other; /* who comes between what it does, or NULL */
+	int edges;		   /* an epoll set that has its end, by edge, or -1 */
 	uint8_t bytes[RANDOM_PIECE];
 	/* What it is doing. */
 	const char *call;
 	int wants;
 	uint64_t want; /* so many bytes */
 	bool in_call;  /* which moves bytes itself: others have to wait for it */
+	bool hung_up;  /* says rpoll() */
 	uint64_t turns;
 	bool over;
 	/* When it was given room, and what had gone by then; 0: never. */
@@ -80,6 +89,8 @@ struct random_user {
 
 struct random_schedule {
 	uint64_t seed;
+	enum fake_kind kind; /* of the device that all of it is on */
+	bool held;	     /* what is sent does not arrive yet */
 	bool alone; /* one user, of all ends, blocking, who never waits: the seed says all */
 	struct random random;
 	pthread_mutex_t lock;
@@ -93,6 +104,8 @@ struct random_schedule {
 /* random.c: connects, watches, ends, and looks what is left. Returns the digest of what users did.
  */
 uint64_t random_run(uint64_t seed, bool alone);
+/* A thread of this process. */
+bool random_sleeps(pid_t tid);
 
 /* random_model.c: what may be. All with the lock. */
 /* Ends the test: says what is wrong, which seed it was, and what each user was doing. */
@@ -103,7 +116,8 @@ void random_fill(const struct random_end *from, uint8_t *bytes, size_t len);
 struct random_receipt {
 	unsigned modes; /* of the end, when it began */
 	bool may_wait, all, peek;
-	bool ready; /* there were bytes before it began */
+	bool ready; /* there were bytes before it began, */
+	bool told;  /* and of a reset */
 	size_t len;
 	ssize_t got;
 	int error;
@@ -121,6 +135,8 @@ void random_sent(
 	const struct random_schedule *s, struct random_end *end, const struct random_sending *sent);
 /* Bytes, or their end, are there for who receives here. */
 bool random_has(const struct random_end *end, uint64_t bytes);
+/* Both directions have ended; that it was closed says its user's call, and nothing else. */
+bool random_may_hang_up(const struct random_end *end);
 /* It has ended, so that nobody waits for room. */
 bool random_is_over(const struct random_end *end);
 
@@ -129,8 +145,35 @@ void *random_user_run(void *user);
 /* Without waiting: how much went, or was there. */
 size_t random_push(struct random_user *user, struct random_end *end, size_t len);
 size_t random_drain(struct random_user *user, struct random_end *end);
-/* For good, at a time when no other call begins. linger_s: 0 resets it, less is as it is. */
-void random_close(struct random_schedule *s, struct random_end *end, int linger_s);
+void random_peek(struct random_user *user, struct random_end *end);
+/* Unless it is closed, or somebody waits by its number. linger_s: 0 resets it, less is as it is. */
+bool random_close(struct random_schedule *s, struct random_end *end, int linger_s);
+/* The same in two steps: whether it may be; and then. */
+bool random_begin_to_close(struct random_schedule *s, struct random_end *end, int linger_s);
+void random_finish(struct random_schedule *s, struct random_end *end, int linger_s);
+
+/* random_meddle.c: beside that user. */
+void random_meddle(void *user);
+
+/* random_places.c: from now on somebody comes between what this thread does, often. run: NULL: not
+ * any more. */
+void random_come_often(uint64_t seed, void (*run)(void *arg), void *arg);
+/* Once, at that place of this thread from now on, or at once; whether it did, and not before it
+ * slept. */
+void random_come_at(unsigned place, void (*run)(void));
+void random_come_now(void);
+bool random_has_come(bool *asleep);
+/*
+ * When this thread closes it, the number becomes that of a file that never waits: who was about to
+ * begin a call with it shall not meet another's.
+ */
+void random_keep_number(int fd);
+
+/* random_dgrams.c: one schedule of datagrams. */
+void random_dgrams(uint64_t seed);
+
+/* random_between.c: all calls, with somebody between. end: looks what is left, after each. */
+void random_between(void (*end)(void));
 
 /* random_connect.c: a listener for all of them, and its backlog. */
 void random_connect(struct random_schedule *s);

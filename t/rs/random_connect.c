@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <rdma/rsocket.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 enum { PATIENCE_TURNS = HANG_S * 1000, TURN_US = 1000 };
@@ -17,11 +18,18 @@ static int open_one(void)
 	return fd;
 }
 
-static int listen_with(int backlog)
+static struct sockaddr *place_of(const struct random_schedule *s)
+{
+	static const char *const ips[FAKE_KINDS] = { FAKE_ROCE_IP, FAKE_IWARP_IP, FAKE_IB_IP };
+
+	return cm_addr(ips[s->kind], CM_PORT);
+}
+
+static int listen_with(const struct random_schedule *s, int backlog)
 {
 	int fd = open_one();
 
-	ck_assert_ok(rbind(fd, cm_addr(FAKE_ROCE_IP, CM_PORT), sizeof(struct sockaddr_in)));
+	ck_assert_ok(rbind(fd, place_of(s), sizeof(struct sockaddr_in)));
 	ck_assert_ok(rlisten(fd, backlog));
 	return fd;
 }
@@ -53,12 +61,10 @@ static void await_connected(struct random_schedule *s, unsigned n)
 	}
 }
 
-static void begin_to_connect(struct random_end *end)
+static void begin_to_connect(const struct random_schedule *s, struct random_end *end)
 {
 	end->fd = open_one();
-	ck_assert_fails(
-		rconnect(end->fd, cm_addr(FAKE_ROCE_IP, CM_PORT), sizeof(struct sockaddr_in)),
-		EINPROGRESS);
+	ck_assert_fails(rconnect(end->fd, place_of(s), sizeof(struct sockaddr_in)), EINPROGRESS);
 }
 
 static in_port_t port_of(int fd, int (*get)(int socket, struct sockaddr *addr, socklen_t *addrlen))
@@ -94,21 +100,40 @@ static void accept_one(struct random_schedule *s, int listener)
 	take_in(s, raccept(listener, NULL, NULL));
 }
 
+static void share_a_set(struct random_schedule *s, struct random_end *end)
+{
+	static const short wanted[] = { POLLIN, POLLOUT, POLLIN | POLLOUT };
+	struct epoll_event event;
+
+	end->in_repoll = random_once_in(&s->random, 4);
+	end->set_events = RANDOM_OF(&s->random, wanted);
+	event = (struct epoll_event){ .events = (uint32_t)end->set_events };
+	end->set = end->in_repoll ? repoll_create(EPOLL_CLOEXEC) : epoll_create1(EPOLL_CLOEXEC);
+	ck_assert_int_ge(end->set, 0);
+	if (end->in_repoll)
+		ck_assert_ok(repoll_ctl(end->set, EPOLL_CTL_ADD, end->fd, &event));
+	else
+		ck_assert_ok(epoll_ctl(end->set, EPOLL_CTL_ADD, end->fd, &event));
+}
+
 static void finish(struct random_schedule *s, struct random_end *end)
 {
 	end->nonblock = !s->alone && random_once_in(&s->random, 2);
 	ck_assert_ok(rfcntl(end->fd, F_SETFL, O_RDWR | (end->nonblock ? O_NONBLOCK : 0)));
 	end->copy = dup(end->fd);
 	ck_assert_int_ge(end->copy, 0);
+	end->set = -1;
+	if (!s->alone)
+		share_a_set(s, end);
 }
 
 void random_connect(struct random_schedule *s)
 {
 	unsigned pairs = s->num_ends / 2, i, backlog = random_below(&s->random, 3);
-	int listener = listen_with((int)backlog);
+	int listener = listen_with(s, (int)backlog);
 
 	for (i = 0; i < s->num_ends; i += 2)
-		begin_to_connect(&s->ends[i]);
+		begin_to_connect(s, &s->ends[i]);
 	if (random_once_in(&s->random, 2)) {
 		await_connected(s, backlog + 1 < pairs ? backlog + 1 : pairs);
 		ck_assert_ok(rlisten(listener, RANDOM_PAIRS));

@@ -11,12 +11,12 @@
 
 static void describe_end(const struct random_end *end)
 {
-	printf("# end %u, fd %d:%s%s%s%s%s; out: %llu sent, %llu taken%s%s\n", end->number, end->fd,
-		end->nonblock ? " nonblocking" : "", end->closed ? " closed" : "",
-		end->shut_all ? " shut down" : "", end->sending ? " sending" : "",
-		end->receiving ? " receiving" : "", (unsigned long long)end->out.sent,
-		(unsigned long long)end->out.taken, end->out.shut ? ", shut" : "",
-		end->out.reset ? ", reset" : "");
+	printf("# end %u, fd %d:%s%s%s%s%s%s; out: %llu sent, %llu taken%s%s\n", end->number,
+		end->fd, end->nonblock ? " nonblocking" : "", end->closed ? " closed" : "",
+		end->shut_all ? " shut down" : "", end->gone ? " gone" : "",
+		end->sending ? " sending" : "", end->receiving ? " receiving" : "",
+		(unsigned long long)end->out.sent, (unsigned long long)end->out.taken,
+		end->out.shut ? ", shut" : "", end->out.reset ? ", reset" : "");
 }
 
 static void describe_user(const struct random_user *user)
@@ -66,7 +66,16 @@ void random_fill(const struct random_end *from, uint8_t *bytes, size_t len)
 
 bool random_is_over(const struct random_end *end)
 {
-	return end->closed || end->shut_all || end->peer->closed || end->peer->shut_all;
+	return end->closed || end->shut_all || end->gone || end->peer->closed ||
+	       end->peer->shut_all;
+}
+
+bool random_may_hang_up(const struct random_end *end)
+{
+	bool shut = end->closed ? end->was_shut : end->out.shut;
+
+	return end->shut_all || end->gone || end->peer->closed || end->peer->shut_all ||
+	       (shut && end->peer->out.shut);
 }
 
 bool random_has(const struct random_end *end, uint64_t bytes)
@@ -108,7 +117,7 @@ static void check_end(const struct random_schedule *s, struct random_end *end)
 	const struct random_flow *in = &end->peer->out;
 	bool told = end->told || (in->reset && end->sending);
 
-	if (end->shut_all || end->closed)
+	if (end->shut_all || end->gone)
 		return;
 	if (in->reset && !told)
 		random_wrong(s, end, "an end, and nobody was told of the reset");
@@ -119,18 +128,23 @@ static void check_end(const struct random_schedule *s, struct random_end *end)
 	end->ended = true;
 }
 
-static void check_reset(const struct random_schedule *s, struct random_end *end, bool peek)
+/* Who only looked may come with it after one who was told. */
+static void check_reset(const struct random_schedule *s, struct random_end *end,
+	const struct random_receipt *receipt)
 {
 	if (!end->peer->closed)
 		random_wrong(s, end, "a reset by nobody");
-	if (end->told)
+	if (receipt->peek ? receipt->told : end->told)
 		random_wrong(s, end, "a reset that was told before");
-	end->told = end->ended = !peek;
+	if (!receipt->peek)
+		end->told = end->ended = true;
 }
 
 static void check_no_bytes(const struct random_schedule *s, struct random_end *end,
 	const struct random_receipt *receipt)
 {
+	if (end->gone && receipt->error != EAGAIN)
+		return;
 	switch (receipt->error) {
 	case EAGAIN:
 		if (has_waited(end, receipt->may_wait, receipt->modes))
@@ -143,7 +157,7 @@ static void check_no_bytes(const struct random_schedule *s, struct random_end *e
 			random_wrong(s, end, "EBADF, and it is open");
 		break;
 	case ECONNRESET:
-		check_reset(s, end, receipt->peek);
+		check_reset(s, end, receipt);
 		break;
 	default:
 		wrong_error(s, end, "receiving", receipt->error);
@@ -173,6 +187,8 @@ static void check_not_sent(
 
 	if (error == EAGAIN && may_wait)
 		random_wrong(s, end, "EAGAIN from a blocking rsend()");
+	if (end->gone && error != EAGAIN)
+		return;
 	if (error == ECONNRESET && end->peer->out.reset) {
 		if (end->told)
 			random_wrong(s, end, "a reset that was told before");

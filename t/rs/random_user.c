@@ -8,6 +8,7 @@
 #include <netinet/tcp.h>
 #include <rdma/rsocket.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
@@ -88,7 +89,8 @@ static bool begin_to_receive(
 		.may_wait = !end->nonblock && !(action->flags & MSG_DONTWAIT),
 		.all = all,
 		.peek = action->flags & MSG_PEEK,
-		.ready = end->peer->out.sent > end->peer->out.taken,
+		.ready = end->peer->out.sent > end->peer->out.taken && !user->schedule->held,
+		.told = end->told,
 		.len = action->len,
 	};
 	end->receiving = true;
@@ -148,6 +150,14 @@ size_t random_drain(struct random_user *user, struct random_end *end)
 	while ((got = receive_once(user, &action)) > 0)
 		total += (size_t)got;
 	return total;
+}
+
+void random_peek(struct random_user *user, struct random_end *end)
+{
+	const struct action action = { .len = SMALL, .flags = MSG_DONTWAIT | MSG_PEEK };
+
+	user->end = end;
+	receive_once(user, &action);
 }
 
 /* --- sending --------------------------------------------------------------------------------- */
@@ -245,6 +255,7 @@ static int by_rpoll(struct random_user *user, const struct action *action)
 	struct pollfd pfd = { .fd = user->end->fd, .events = action->events };
 	int ret = rpoll(&pfd, 1, action->timeout_ms);
 
+	user->hung_up = pfd.revents & POLLHUP;
 	errno = EBADF;
 	return pfd.revents & POLLNVAL ? -1 : ret;
 }
@@ -309,6 +320,15 @@ static int by_epoll(struct random_user *user, const struct action *action)
 	return ret;
 }
 
+static int by_shared_set(struct random_user *user, const struct action *action)
+{
+	struct epoll_event event;
+
+	if (user->end->in_repoll)
+		return repoll_wait(user->end->set, &event, 1, action->timeout_ms);
+	return epoll_wait(user->end->set, &event, 1, action->timeout_ms);
+}
+
 static int by_edge(struct random_user *user, const struct action *action)
 {
 	struct epoll_event event;
@@ -324,12 +344,13 @@ static bool begin_to_wait(
 {
 	struct random_end *end = user->end;
 
-	if (end->closed || (number && !end->nonblock))
+	if (end->closed || (number && !end->nonblock && !end->in_repoll))
 		return false;
 	if (number) {
 		end->relying++;
 		++*number;
 	}
+	user->hung_up = false;
 	wait_for(user, call, action->timeout_ms == FOR_EVER ? wants_of(action) : 0, 1);
 	return true;
 }
@@ -340,6 +361,8 @@ static void check_waited(struct random_user *user, const struct action *action, 
 		random_wrong(user->schedule, user->end, "waiting fails");
 	if (!ret && action->timeout_ms == FOR_EVER)
 		random_wrong(user->schedule, user->end, "a wait ends with nothing");
+	if (user->hung_up && !random_may_hang_up(user->end))
+		random_wrong(user->schedule, user->end, "it hangs up, and nobody has ended it");
 }
 
 static void wait_by(struct random_user *user, const struct action *action, const char *name,
@@ -388,6 +411,18 @@ static void wait_in_poll(struct random_user *user, const struct action *action)
 static void wait_in_epoll(struct random_user *user, const struct action *action)
 {
 	wait_by(user, action, "epoll_wait()", by_epoll, &user->end->by_number);
+}
+
+/* Beside others who wait for the same one. */
+static void wait_in_shared_set(struct random_user *user, const struct action *action)
+{
+	struct action shared = *action;
+
+	if (user->end->set < 0)
+		return;
+	shared.events = user->end->set_events;
+	wait_by(user, &shared, "epoll_wait() of the same set", by_shared_set,
+		&user->end->by_number);
 }
 
 static void wait_for_copy(struct random_user *user, const struct action *action)
@@ -439,7 +474,7 @@ static void take_error(struct random_user *user, const struct action *action)
 	lock(user);
 	if (!end->closed && !end->receiving) {
 		rgetsockopt(end->fd, SOL_SOCKET, SO_ERROR, &error, &len);
-		if (error && (end->told || !end->peer->closed))
+		if (error && !end->gone && (end->told || !end->peer->closed))
 			random_wrong(user->schedule, end, "an error for no reason");
 		end->told |= error != 0;
 	}
@@ -486,19 +521,44 @@ static void pause_a_while(struct random_user *user, const struct action *action)
 		usleep(action->pick % PAUSE_US);
 }
 
-void random_close(struct random_schedule *s, struct random_end *end, int linger_s)
+/*
+ * Whoever waits by its number would wait for another's then, and who waits for its copy for as long
+ * as it lingers.
+ */
+bool random_begin_to_close(struct random_schedule *s, struct random_end *end, int linger_s)
+{
+	bool may;
+
+	pthread_mutex_lock(&s->lock);
+	may = !end->closed && !end->by_number && !(linger_s > 0 && end->by_copy);
+	if (may) {
+		end->closed = true;
+		end->was_shut = end->out.shut;
+		end->out.reset = !linger_s && !end->out.shut;
+		end->out.shut = true;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return may;
+}
+
+void random_finish(struct random_schedule *s, struct random_end *end, int linger_s)
 {
 	const struct linger linger = { .l_onoff = 1, .l_linger = linger_s };
 
 	if (linger_s >= 0)
 		rsetsockopt(end->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-	pthread_mutex_lock(&s->lock);
-	end->closed = true;
-	end->out.reset = !linger_s && !end->out.shut;
-	end->out.shut = true;
-	pthread_mutex_unlock(&s->lock);
+	random_keep_number(end->fd);
 	if (rclose(end->fd))
 		random_wrong(s, end, "rclose() fails");
+}
+
+bool random_close(struct random_schedule *s, struct random_end *end, int linger_s)
+{
+	bool may = random_begin_to_close(s, end, linger_s);
+
+	if (may)
+		random_finish(s, end, linger_s);
+	return may;
 }
 
 /* --- what is drawn --------------------------------------------------------------------------- */
@@ -523,6 +583,8 @@ static void (*const actions[])(struct random_user *user, const struct action *ac
 	wait_in_poll,
 	wait_in_epoll,
 	wait_for_edge,
+	wait_in_shared_set,
+	wait_in_shared_set,
 	wait_for_copy,
 	set_mode,
 	set_mode,
@@ -580,6 +642,19 @@ static bool goes_on(struct random_user *user)
 	return goes;
 }
 
+/* Who does what comes between. */
+static struct random_user *make_other(struct random_user *user)
+{
+	struct random_user *other = calloc(1, sizeof(*other));
+
+	if (!other)
+		random_wrong(user->schedule, user->end, "there is no memory");
+	other->schedule = user->schedule;
+	other->end = user->end;
+	other->random.state = random_next(&user->random);
+	return other;
+}
+
 void *random_user_run(void *arg)
 {
 	struct random_user *user = arg;
@@ -587,6 +662,10 @@ void *random_user_run(void *arg)
 	lock(user);
 	user->tid = gettid();
 	unlock(user);
+	if (!user->schedule->alone) {
+		user->other = make_other(user);
+		random_come_often(random_next(&user->random), random_meddle, user);
+	}
 	while (goes_on(user)) {
 		struct action action = draw(&user->random);
 
@@ -597,5 +676,7 @@ void *random_user_run(void *arg)
 	}
 	if (user->edges >= 0)
 		close(user->edges);
+	random_come_often(0, NULL, NULL);
+	free(user->other);
 	return NULL;
 }

@@ -433,6 +433,28 @@ START_TEST(a_device_of_iwarp_that_goes_is_the_reason)
 }
 END_TEST
 
+/* There what was posted comes back undone when the peer closes, and by then all is said. */
+START_TEST(who_shuts_down_last_on_iwarp_has_no_error_when_the_peer_closes)
+{
+	struct rs_pair pair;
+	char byte = 0;
+
+	fake_device_add(FAKE_IWARP);
+	pair = rs_connect_at(FAKE_IWARP_IP);
+	rs_pass(pair.client, pair.server, 1);
+	ck_assert_ok(rshutdown(pair.server, SHUT_WR));
+	ck_assert_int_eq(rs_await(pair.client, POLLIN), POLLIN);
+	ck_assert_int_eq(rrecv(pair.client, &byte, 1, 0), 0);
+	ck_assert_ok(rshutdown(pair.client, SHUT_WR));
+	ck_assert_int_eq(rrecv(pair.server, &byte, 1, 0), 0);
+	ck_assert_ok(rclose(pair.server));
+	ck_assert_int_eq(rrecv(pair.client, &byte, 1, 0), 0);
+	ck_assert_fails(rsend(pair.client, &byte, 1, 0), EPIPE);
+	pair.server = -1;
+	rs_close(&pair);
+}
+END_TEST
+
 START_TEST(a_device_of_iwarp_that_goes_is_the_reason_before_raccept_too)
 {
 	int listener, client, fd;
@@ -776,6 +798,7 @@ int main(void)
 		no_address_is_a_fault_as_no_memory_is,
 		a_listener_loses_its_device,
 		a_device_of_iwarp_that_goes_is_the_reason,
+		who_shuts_down_last_on_iwarp_has_no_error_when_the_peer_closes,
 		a_device_of_iwarp_that_goes_is_the_reason_before_raccept_too,
 		one_that_is_accepted_as_the_listeners_device_goes_goes_with_it,
 		one_that_waits_for_raccept_keeps_no_device_and_what_it_received,

@@ -16,7 +16,8 @@ t_unit_rs_threads_t_CPPFLAGS = $(EVR_UNIT_CPPFLAGS)
 t_unit_rs_threads_t_LDADD = libevr_rs.la $(EVR_UNIT_CM_LIBS)
 
 # The event layer's too: bases that hand requests over, and work for a loop from any thread.
-EVR_TSAN_TESTS = $(EVR_THREADS_TESTS) t/unit/rs_beside.t t/unit/rs_exit.t t/conform/fake_roce.t
+EVR_TSAN_TESTS = $(EVR_THREADS_TESTS) t/unit/rs_beside.t t/unit/rs_exit.t t/rs/random_fake.t \
+	t/conform/fake_roce.t
 check-threads:
 	$(MAKE) $(AM_MAKEFLAGS) $(EVR_TSAN_TESTS)
-	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(EVR_TSAN_TESTS)'
+	EVR_RS_SCHEDULES=$${EVR_RS_SCHEDULES:-100} $(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(EVR_TSAN_TESTS)'
