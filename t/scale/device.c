@@ -1,8 +1,8 @@
 /*
- * device ADDRESS [NUM|large|limit]...: so many connections on one loop of a real device, both ends of
- * each; what a connection takes, of time and of the program's memory, and how long the loop's timer
- * waited. Large: from there on the completion queues that they share are of the largest size. Limit:
- * how many there may be until the device or its driver has had enough.
+ * device ADDRESS [NUM|large|limit]...: so many connections on one loop of a real device, both ends
+ * of each; what a connection takes, of time and of the program's memory, and how long the loop's
+ * timer waited. Large: from there on the completion queues that they share are of the largest size.
+ * Limit: how many there may be until the device or its driver has had enough.
  */
 #include "scale/crowd.h"
 

@@ -168,19 +168,23 @@ static void destroy(struct evr_cq_list *cqs, struct evr_cq *cq)
 	free(cq);
 }
 
+static bool is_spare(const struct evr_cq *cq)
+{
+	return TAILQ_EMPTY(&cq->users) && TAILQ_EMPTY(&cq->waits);
+}
+
 /* The last one to be made has the fewest on it: who comes takes the first that has room. */
 bool evr_cq_drop_spare(struct evr_cq_list *cqs)
 {
-	struct evr_cq *cq;
+	struct evr_cq *cq, *spare = NULL;
 
-	if (!has_several(cqs))
+	TAILQ_FOREACH (cq, cqs, link)
+		if (is_spare(cq))
+			spare = cq;
+	if (!spare || !has_several(cqs))
 		return false;
-	TAILQ_FOREACH_REVERSE (cq, cqs, evr_cq_list, link)
-		if (TAILQ_EMPTY(&cq->users) && TAILQ_EMPTY(&cq->waits))
-			break;
-	if (cq)
-		destroy(cqs, cq);
-	return cq;
+	destroy(cqs, spare);
+	return true;
 }
 
 void evr_cq_destroy_all(struct evr_cq_list *cqs)

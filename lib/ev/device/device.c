@@ -95,8 +95,7 @@ static void on_spare(evutil_socket_t fd, short what, void *arg)
 void evr_device_has_spare(struct evr_device *device)
 {
 	if (!evtimer_pending(&device->spare_timer, NULL))
-		evr_base_add_timer(
-			&device->spare_timer, (int)device->base->options.device_idle_ms);
+		evr_base_add_timer(&device->spare_timer, (int)device->base->options.device_idle_ms);
 }
 
 static void on_channel_readable(evutil_socket_t fd, short what, void *arg)
