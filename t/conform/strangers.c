@@ -100,7 +100,7 @@ void stranger_kill(struct stranger *stranger)
 struct flood {
 	struct rdma_event_channel *channel;
 	struct sockaddr_in sin;
-	unsigned heard;
+	unsigned heard, refused;
 };
 
 static struct rdma_cm_id *next_event(struct flood *flood, enum rdma_cm_event_type *type)
@@ -116,13 +116,19 @@ static struct rdma_cm_id *next_event(struct flood *flood, enum rdma_cm_event_typ
 	return id;
 }
 
+static void note(struct flood *flood, enum rdma_cm_event_type type)
+{
+	flood->heard++;
+	flood->refused += type == RDMA_CM_EVENT_REJECTED;
+}
+
 /* Whatever else is heard meanwhile. */
 static void await(struct flood *flood, enum rdma_cm_event_type wanted)
 {
 	enum rdma_cm_event_type type;
 
 	while (next_event(flood, &type), type != wanted)
-		flood->heard++;
+		note(flood, type);
 }
 
 static struct rdma_cm_id *resolve(struct flood *flood)
@@ -155,7 +161,7 @@ static void ask(struct rdma_cm_id *id, unsigned number)
 		_exit(6);
 }
 
-static _Noreturn void pour(int orders, unsigned requests)
+static _Noreturn void pour(int orders, unsigned requests, bool beyond)
 {
 	struct flood flood = { .channel = rdma_create_event_channel() };
 	struct rdma_cm_id **ids = calloc(requests, sizeof(struct rdma_cm_id *));
@@ -170,19 +176,23 @@ static _Noreturn void pour(int orders, unsigned requests)
 		ids[i] = resolve(&flood);
 	for (i = 0; i < requests; i++)
 		ask(ids[i], i);
-	for (; flood.heard < requests; flood.heard++)
+	while (flood.heard < requests) {
 		next_event(&flood, &type);
+		note(&flood, type);
+	}
+	if (beyond != (flood.refused > 0))
+		_exit(7);
 	_exit(read(orders, &port, sizeof(port)) != sizeof(port));
 }
 
-void stranger_flood(struct stranger *stranger, unsigned requests)
+void stranger_flood(struct stranger *stranger, unsigned requests, bool beyond)
 {
 	int ends[2];
 
 	ck_assert_int_eq(pipe(ends), 0);
 	stranger->pid = fork();
 	if (!stranger->pid)
-		close(ends[1]), pour(ends[0], requests);
+		close(ends[1]), pour(ends[0], requests, beyond);
 	close(ends[0]);
 	stranger->orders = ends[1];
 }

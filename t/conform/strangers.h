@@ -2,6 +2,7 @@
 #ifndef EVR_CONFORM_STRANGERS_H
 #define EVR_CONFORM_STRANGERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -20,9 +21,9 @@ void stranger_kill(struct stranger *stranger);
 /*
  * Requests, so many, one after the other without waiting, each with some bytes of garbage; no
  * answer is answered. It begins when it is told a port, and is gone when it has heard of each and
- * is let go.
+ * is let go; well, if some were refused where they are beyond the backlog, and none elsewhere.
  */
-void stranger_flood(struct stranger *stranger, unsigned requests);
+void stranger_flood(struct stranger *stranger, unsigned requests, bool beyond);
 void stranger_tell(const struct stranger *stranger, uint16_t port);
 void stranger_let_go(const struct stranger *stranger);
 /* Whether it is gone; it ended well then. */
