@@ -22,11 +22,12 @@ static void release(struct evr_device *device)
 
 	event_del(&device->idle_timer);
 	event_del(&device->fatal_timer);
-	event_del(&device->spare_timer);
 	evr_base_cancel(base, &device->release);
 	event_del(&device->channel_event);
 	evr_pd_forget_users(device);
 	evr_cq_destroy_all(&device->cqs);
+	/* Who was forgotten may just have left one to spare. */
+	event_del(&device->spare_timer);
 	evr_async_stop(&device->async);
 	evr_log_failure("ibv_destroy_comp_channel", ibv_destroy_comp_channel(device->channel));
 	/* Last: with nothing left on it the CM may close a removed device, on whichever thread. */
