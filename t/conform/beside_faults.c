@@ -23,7 +23,7 @@ enum {
 	DEADLINE_MS = 2000,
 	MPA_PATIENCE_S = 12, /* more than the driver's MPAREQ_TIMEOUT */
 	FLOOD = 5000,
-	FLOOD_AGAIN = 2000, /* finds the tables large, and would leave as much */
+	FLOOD_AGAIN = 1000, /* finds the tables large, and would leave as much */
 	BACKLOG = 16,
 	KEPT_US = 1000000,
 	HANDSHAKES = 200,
@@ -406,10 +406,22 @@ static bool stranger_has_gone(struct fixture *f)
 	return stranger_is_gone(&stranger);
 }
 
+static bool stranger_is_prepared(struct fixture *f)
+{
+	return stranger_is_ready(&stranger);
+}
+
+static void let_it_ask(struct fixture *f)
+{
+	stranger_tell(&stranger, victims_port());
+	run_until(f, stranger_is_prepared);
+	stranger_tell(&stranger, victims_port());
+}
+
 /* The loop is kept while they come, so that the backlog is too small by construction. */
 static void pour(struct fixture *f)
 {
-	stranger_tell(&stranger, victims_port());
+	let_it_ask(f);
 	usleep(KEPT_US);
 	stranger_let_go(&stranger);
 	run_until(f, stranger_has_gone);
@@ -452,7 +464,7 @@ static void left_alone(struct fixture *f, bool strikes)
 {
 	f->options.connect_timeout_ms = CONNECT_MS;
 	if (strikes) {
-		stranger_tell(&stranger, victims_port());
+		let_it_ask(f);
 		run_until(f, all_have_come);
 		run_until(f, victims_are_gone);
 		stranger_let_go(&stranger);

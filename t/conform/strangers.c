@@ -1,7 +1,9 @@
+#define _GNU_SOURCE
 #include "conform/strangers.h"
 
 #include <check.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <rdma/rdma_cma.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -161,7 +163,7 @@ static void ask(struct rdma_cm_id *id, unsigned number)
 		_exit(6);
 }
 
-static _Noreturn void pour(int orders, unsigned requests, bool beyond)
+static _Noreturn void pour(int orders, int ready, unsigned requests, bool beyond)
 {
 	struct flood flood = { .channel = rdma_create_event_channel() };
 	struct rdma_cm_id **ids = calloc(requests, sizeof(struct rdma_cm_id *));
@@ -174,6 +176,8 @@ static _Noreturn void pour(int orders, unsigned requests, bool beyond)
 	fixture_address(&flood.sin, testbed.ip, port);
 	for (i = 0; i < requests; i++)
 		ids[i] = resolve(&flood);
+	if (write(ready, "y", 1) != 1 || read(orders, &port, sizeof(port)) != sizeof(port))
+		_exit(8);
 	for (i = 0; i < requests; i++)
 		ask(ids[i], i);
 	while (flood.heard < requests) {
@@ -187,14 +191,16 @@ static _Noreturn void pour(int orders, unsigned requests, bool beyond)
 
 void stranger_flood(struct stranger *stranger, unsigned requests, bool beyond)
 {
-	int ends[2];
+	int ends[2], ready[2];
 
-	ck_assert_int_eq(pipe(ends), 0);
+	ck_assert(!pipe(ends) && !pipe2(ready, O_NONBLOCK));
 	stranger->pid = fork();
 	if (!stranger->pid)
-		close(ends[1]), pour(ends[0], requests, beyond);
+		pour(ends[0], ready[1], requests, beyond);
 	close(ends[0]);
+	close(ready[1]);
 	stranger->orders = ends[1];
+	stranger->ready = ready[0];
 }
 
 void stranger_tell(const struct stranger *stranger, uint16_t port)
@@ -202,11 +208,19 @@ void stranger_tell(const struct stranger *stranger, uint16_t port)
 	ck_assert_int_eq(write(stranger->orders, &port, sizeof(port)), sizeof(port));
 }
 
+int stranger_is_ready(const struct stranger *stranger)
+{
+	char ready;
+
+	return read(stranger->ready, &ready, 1) == 1;
+}
+
 /* Its pipe may be open in another stranger as well. */
 void stranger_let_go(const struct stranger *stranger)
 {
 	stranger_tell(stranger, stranger->port);
 	close(stranger->orders);
+	close(stranger->ready);
 }
 
 int stranger_is_gone(struct stranger *stranger)

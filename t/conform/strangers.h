@@ -10,6 +10,7 @@ struct stranger {
 	pid_t pid;
 	uint16_t port;
 	int orders; /* what it waits for, of a flood */
+	int ready;  /* and what it says when it has all but asked */
 };
 
 enum service { STRANGER_ECHO, STRANGER_DEAF /* posts no buffer */ };
@@ -26,6 +27,8 @@ void stranger_kill(struct stranger *stranger);
 void stranger_flood(struct stranger *stranger, unsigned requests, bool beyond);
 void stranger_tell(const struct stranger *stranger, uint16_t port);
 void stranger_let_go(const struct stranger *stranger);
+/* Whether it has all but asked; it asks when it is told the port again. */
+int stranger_is_ready(const struct stranger *stranger);
 /* Whether it is gone; it ended well then. */
 int stranger_is_gone(struct stranger *stranger);
 
