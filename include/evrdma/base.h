@@ -63,7 +63,9 @@ struct evrdma_base_options {
 	                            device has, and no fewer than the first object on it needs.
 	                            Over 16384 on siw for many QPs, see evrdma(7) */
 	unsigned device_idle_ms; /* 1000: how long the base keeps what it has on an unused device;
-	                            as long as a listener on an address of it listens, if not 0 */
+	                            as long as a listener on an address of it listens, if not 0.
+	                            As long too a completion queue that nobody has entries on
+	                            any more, beside others */
 	unsigned device_poll_ms; /* 0: off. Otherwise the list of devices is read so often, to learn
 	                            who came and went: evrdma_base_set_device_cb() */
 	int data_priority;       /* -1: as event_assign() left it. Otherwise the priority on the

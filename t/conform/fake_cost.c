@@ -134,6 +134,55 @@ START_TEST(a_full_window_costs_an_end_little)
 }
 END_TEST
 
+/* --- completion queues ------------------------------------------------------------------------ */
+
+enum { CROWD = 20, OF_A_QUEUE = 64, EACH = 4, SPARE_MS = 20 };
+
+static bool crowd_is_up(struct fixture *f)
+{
+	return f->established == 2 + 2 * CROWD;
+}
+
+static bool one_pair_is_left(struct fixture *f)
+{
+	return f->live == 2;
+}
+
+static unsigned first_queues;
+
+static bool first_queues_are_left(struct fixture *f)
+{
+	return fake_live(FAKE_CQ) == first_queues;
+}
+
+static struct evrdma_conn *crowd[CROWD];
+
+START_TEST(completion_queues_that_a_crowd_needed_go_after_it)
+{
+	struct evrdma_base_options options;
+	struct fixture *f = fixture_new();
+	unsigned i;
+
+	evrdma_base_options_init(&options);
+	options.cq_entries = OF_A_QUEUE;
+	options.device_idle_ms = SPARE_MS;
+	fixture_replace_base(f, &options);
+	f->options.send_depth = f->options.recv_depth = EACH;
+	fixture_connect_pair(f);
+	first_queues = fake_live(FAKE_CQ);
+	for (i = 0; i < CROWD; i++)
+		crowd[i] = fixture_connect(f)->conn;
+	fixture_run_until(f, crowd_is_up, PATIENCE_MS);
+	ck_assert_uint_gt(fake_live(FAKE_CQ), first_queues);
+	for (i = 0; i < CROWD; i++)
+		evrdma_conn_close(crowd[i]);
+	fixture_run_until(f, one_pair_is_left, PATIENCE_MS);
+	ck_assert_uint_gt(fake_live(FAKE_CQ), first_queues);
+	fixture_run_until(f, first_queues_are_left, PATIENCE_MS);
+	fixture_free(f);
+}
+END_TEST
+
 TCase *cost_case(void)
 {
 	TCase *tc = tcase_create("cost");
@@ -142,5 +191,6 @@ TCase *cost_case(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, a_message_and_its_answer_cost_an_end_little);
 	tcase_add_test(tc, a_full_window_costs_an_end_little);
+	tcase_add_test(tc, completion_queues_that_a_crowd_needed_go_after_it);
 	return tc;
 }

@@ -141,7 +141,11 @@ if !SYSTEM_RDMACM
 check_PROGRAMS += t/conform/timeouts
 t_conform_timeouts_SOURCES = \
 	t/conform/timeouts.c t/conform/timeouts.h \
+	t/conform/beside.c t/conform/beside.h \
+	t/conform/beside_faults.c \
 	t/conform/hostile.c t/conform/hostile.h \
+	t/conform/objects.c t/conform/objects.h \
+	t/conform/strangers.c t/conform/strangers.h \
 	t/conform/timeouts_close.c \
 	t/conform/timeouts_connect.c \
 	t/conform/timeouts_forged.c \
@@ -158,7 +162,8 @@ t_conform_timeouts_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_conform_timeouts_LDADD = libevr_conform.la libevr_clock.la libevrdma.la $(RDMACM_LIBS) \
 	$(EVR_CONFORM_LIBS) $(NL_LIBS)
 EXTRA_DIST += t/conform/timeouts.sh
-GUEST_TESTS += t/conform/timeouts.sh:rxe t/conform/timeouts.sh:siw
+GUEST_TESTS += t/conform/timeouts.sh:rxe t/conform/timeouts.sh:siw \
+	t/conform/timeouts.sh:rxe:beside t/conform/timeouts.sh:siw:beside
 
 # A server that the scheduler puts first.
 check_PROGRAMS += t/conform/fifo

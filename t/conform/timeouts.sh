@@ -1,6 +1,6 @@
 #!/bin/sh
-# timeouts.sh rxe|siw: what the kernel and the library give up, and when, on two devices with a wire
-# between them.
+# timeouts.sh rxe|siw [beside]: what the kernel and the library give up, and when, on two devices with a
+# wire between them; or what connections have of it that are on the wire too, and on a third device.
 # needs: virtual-time
 # time: instant
 . "$top_srcdir/t/schedule/wire.sh"
@@ -15,5 +15,12 @@ for dev in "$EVR_NETDEV_A" "$EVR_NETDEV_B"; do
 done
 # Requests that a listener has room for, before its program reads them.
 echo 4096 >/proc/sys/net/rdma_ucm/max_backlog
+if [ $# -gt 1 ]; then
+	dev_up "$1" "${1}2"
+	ip route replace 239.0.0.0/8 dev evr_a
+	# What libc keeps of freed memory would count as in use.
+	export GLIBC_TUNABLES=glibc.malloc.tcache_count=0
+fi
 export LD_LIBRARY_PATH="$top_builddir/.libs"
-exec "$top_builddir/t/conform/.libs/timeouts"
+shift
+exec "$top_builddir/t/conform/.libs/timeouts" "$@"

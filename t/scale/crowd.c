@@ -8,7 +8,7 @@
 enum {
 	DEPTH = 2,
 	MESSAGE_BYTES = 64,
-	AT_ONCE = 64, /* that are being made */
+	AT_ONCE = 64,
 	TICK_US = 1000,
 	IDLE_TURNS = 100,
 	CONNECT_MS = 300000
@@ -178,9 +178,9 @@ static void on_request(
 
 static void set_up(struct run *run)
 {
-	int i;
+	unsigned i, at_once = run->crowd->at_once ? run->crowd->at_once : AT_ONCE;
 
-	for (i = 0; i < AT_ONCE; i++)
+	for (i = 0; i < at_once; i++)
 		connect_next(run);
 	event_base_dispatch(run->loop);
 }
@@ -249,11 +249,21 @@ static void on_base_closed(struct evrdma_base *base, void *arg)
 	event_del(run->tick);
 }
 
+static void open_base(struct run *run)
+{
+	struct evrdma_base_options options;
+
+	evrdma_base_options_init(&options);
+	if (run->crowd->cq_entries)
+		options.cq_entries = run->crowd->cq_entries;
+	run->base = evrdma_base_new(run->loop, &options);
+}
+
 static int open_all(struct run *run, const struct sockaddr *addr)
 {
 	run->loop = event_base_new();
 	if (run->loop)
-		run->base = evrdma_base_new(run->loop, NULL);
+		open_base(run);
 	if (run->base)
 		run->pool = evrdma_pool_new(run->base, MESSAGE_BYTES, 0);
 	run->clients = calloc(run->crowd->wanted, sizeof(struct evrdma_conn *));

@@ -12,7 +12,9 @@
 enum crowd_phase { CROWD_SET_UP, CROWD_IDLE, CROWD_USED, CROWD_TORN_DOWN, CROWD_PHASES };
 
 struct crowd {
-	unsigned wanted; /* connections */
+	unsigned wanted;     /* connections */
+	unsigned at_once;    /* that are being made; 0: 64 */
+	unsigned cq_entries; /* of the base's options; 0: as they are */
 	unsigned made, passed, closed;
 	uint64_t began_us[CROWD_PHASES], ended_us[CROWD_PHASES];
 	uint64_t longest_gap_us; /* between two ticks */

@@ -12,7 +12,7 @@ check_PROGRAMS += t/scale/device
 t_scale_device_SOURCES = t/scale/device.c t/scale/crowd.c t/scale/crowd.h
 t_scale_device_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
 t_scale_device_LDADD = libevrdma.la libevr_util.la $(LIBEVENT_LIBS)
-GUEST_TESTS += t/scale/scale.sh:rxe
+GUEST_TESTS += t/scale/scale.sh:rxe t/scale/scale.sh:siw
 EXTRA_DIST += t/scale/scale.sh
 
 # The same loop for as long as is asked, on the fake and on a device.

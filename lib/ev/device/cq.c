@@ -137,11 +137,18 @@ int evr_cq_reserve(struct evr_device *device, uint32_t entries, struct evr_cq_us
 	return 0;
 }
 
+static bool has_several(const struct evr_cq_list *cqs)
+{
+	return TAILQ_FIRST(cqs) != TAILQ_LAST(cqs, evr_cq_list);
+}
+
 void evr_cq_unreserve(struct evr_cq *cq, uint32_t entries, struct evr_cq_user *user)
 {
 	TAILQ_REMOVE(&cq->users, user, link);
 	cq->released += entries;
 	set_ready(cq, true);
+	if (TAILQ_EMPTY(&cq->users) && has_several(&cq->device->cqs))
+		evr_device_has_spare(cq->device);
 }
 
 static void ack(struct evr_cq *cq)
@@ -151,18 +158,41 @@ static void ack(struct evr_cq *cq)
 	cq->unacked = 0;
 }
 
+static void destroy(struct evr_cq_list *cqs, struct evr_cq *cq)
+{
+	set_ready(cq, false);
+	ack(cq);
+	evr_async_unwatch(cq->cq, &cq->async);
+	evr_log_failure("ibv_destroy_cq", ibv_destroy_cq(cq->cq));
+	TAILQ_REMOVE(cqs, cq, link);
+	free(cq);
+}
+
+static bool is_spare(const struct evr_cq *cq)
+{
+	return TAILQ_EMPTY(&cq->users) && TAILQ_EMPTY(&cq->waits);
+}
+
+/* The last one to be made has the fewest on it: who comes takes the first that has room. */
+bool evr_cq_drop_spare(struct evr_cq_list *cqs)
+{
+	struct evr_cq *cq, *spare = NULL;
+
+	TAILQ_FOREACH (cq, cqs, link)
+		if (is_spare(cq))
+			spare = cq;
+	if (!spare || !has_several(cqs))
+		return false;
+	destroy(cqs, spare);
+	return true;
+}
+
 void evr_cq_destroy_all(struct evr_cq_list *cqs)
 {
 	struct evr_cq *cq;
 
-	while ((cq = TAILQ_FIRST(cqs))) {
-		set_ready(cq, false);
-		ack(cq);
-		evr_async_unwatch(cq->cq, &cq->async);
-		evr_log_failure("ibv_destroy_cq", ibv_destroy_cq(cq->cq));
-		TAILQ_REMOVE(cqs, cq, link);
-		free(cq);
-	}
+	while ((cq = TAILQ_FIRST(cqs)))
+		destroy(cqs, cq);
 }
 
 /* What comes late, for one who is gone, finds nobody. */

@@ -64,6 +64,8 @@ TAILQ_HEAD(evr_cq_list, evr_cq);
 int evr_cq_reserve(struct evr_device *device, uint32_t entries, struct evr_cq_user *user,
 	struct evr_cq **cq);
 void evr_cq_unreserve(struct evr_cq *cq, uint32_t entries, struct evr_cq_user *user);
+/* One of several that nobody has entries on. Returns whether there was one. */
+bool evr_cq_drop_spare(struct evr_cq_list *cqs);
 void evr_cq_destroy_all(struct evr_cq_list *cqs);
 
 /* Nothing completes there any more: whoever uses the device is told, and nobody comes to it. */

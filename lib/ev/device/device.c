@@ -26,6 +26,8 @@ static void release(struct evr_device *device)
 	event_del(&device->channel_event);
 	evr_pd_forget_users(device);
 	evr_cq_destroy_all(&device->cqs);
+	/* Who was forgotten may just have left one to spare. */
+	event_del(&device->spare_timer);
 	evr_async_stop(&device->async);
 	evr_log_failure("ibv_destroy_comp_channel", ibv_destroy_comp_channel(device->channel));
 	/* Last: with nothing left on it the CM may close a removed device, on whichever thread. */
@@ -82,6 +84,21 @@ static void on_fatal(evutil_socket_t fd, short what, void *arg)
 		evr_cq_break_all(device);
 }
 
+/* One at a time: each is a slow call. */
+static void on_spare(evutil_socket_t fd, short what, void *arg)
+{
+	struct evr_device *device = arg;
+
+	if (evr_cq_drop_spare(&device->cqs))
+		evr_base_add_timer(&device->spare_timer, 0);
+}
+
+void evr_device_has_spare(struct evr_device *device)
+{
+	if (!evtimer_pending(&device->spare_timer, NULL))
+		evr_base_add_timer(&device->spare_timer, (int)device->base->options.device_idle_ms);
+}
+
 static void on_channel_readable(evutil_socket_t fd, short what, void *arg)
 {
 	evr_cq_read_channel(arg);
@@ -96,6 +113,7 @@ static int watch_channel(struct evr_device *device)
 		return -errno;
 	evr_base_assign_timer(base, &device->idle_timer, on_idle, device);
 	evr_base_assign_timer(base, &device->fatal_timer, on_fatal, device);
+	evr_base_assign_timer(base, &device->spare_timer, on_spare, device);
 	event_assign(&device->channel_event, base->event_base, device->channel->fd,
 		EV_READ | EV_PERSIST, on_channel_readable, device);
 	evr_base_set_priority(&device->channel_event, base->options.data_priority);

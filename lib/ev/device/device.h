@@ -30,6 +30,7 @@ struct evr_device {
 	struct event channel_event;
 	struct event idle_timer;
 	struct event fatal_timer;
+	struct event spare_timer; /* of CQs that nobody has entries on any more */
 	struct evr_task release; /* once it is idle, in steps */
 	struct evr_cq_list cqs;
 	struct evr_pd_list pds;
@@ -54,6 +55,8 @@ int evr_device_get(
 	struct evrdma_base *base, const struct evr_cmid *cmid, struct evr_device **device);
 /* Slow when it is the last user of a device that was removed. NULL is fine. */
 void evr_device_put(struct evr_device *device);
+/* One of its CQs has nobody left on it. */
+void evr_device_has_spare(struct evr_device *device);
 /* The completion channel cannot be read any more. */
 void evr_device_set_deaf(struct evr_device *device);
 /* The CM said that the device is being removed. */
