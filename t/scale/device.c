@@ -4,6 +4,7 @@
  * timer waited. Large: from there on the completion queues that they share are of the largest size.
  * Limit: how many there may be until the device or its driver has had enough.
  */
+#include "scale/allocations.h"
 #include "scale/crowd.h"
 
 #include <arpa/inet.h>
@@ -28,15 +29,20 @@ static unsigned cq_entries; /* 0: the usual */
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
-/* The program's: what it has allocated, and what it has in memory, queues and buffers included. */
+/*
+ * The program's: what it has allocated, and what it has in memory, queues and buffers included; and
+ * how often it has asked for some.
+ */
 struct memory {
 	size_t heap, resident;
+	unsigned long allocations;
 };
 
 static struct memory memory_now(void)
 {
 	struct mallinfo2 info = mallinfo2();
-	struct memory memory = { .heap = info.uordblks + info.hblkhd };
+	struct memory memory = { .heap = info.uordblks + info.hblkhd,
+		.allocations = allocations_now() };
 	FILE *statm = fopen("/proc/self/statm", "re");
 	size_t pages = 0;
 
@@ -57,7 +63,8 @@ static void watch(enum crowd_phase phase, int has_ended, void *arg)
 	if (phase != CROWD_SET_UP)
 		return;
 	if (has_ended)
-		*taken = (struct memory){ now.heap - before.heap, now.resident - before.resident };
+		*taken = (struct memory){ now.heap - before.heap, now.resident - before.resident,
+			now.allocations - before.allocations };
 	before = now;
 }
 
@@ -71,12 +78,15 @@ static unsigned long each_us(const struct crowd *crowd, enum crowd_phase phase)
 /* Among many a connection takes what it takes among the first. */
 static int is_flat(const struct memory *taken, unsigned num)
 {
-	static size_t first;
-	size_t each = taken->heap / num;
+	static struct memory first;
+	static unsigned first_num;
 
-	if (!first)
-		first = each;
-	return each * 100 <= first * PERCENT;
+	if (!first_num) {
+		first = *taken;
+		first_num = num;
+	}
+	return taken->heap / num * 100 <= first.heap / first_num * PERCENT &&
+	       taken->allocations * first_num * 100 <= first.allocations * num * PERCENT;
 }
 
 static int run(const struct sockaddr_in *addr, unsigned num)
@@ -97,8 +107,8 @@ static int run(const struct sockaddr_in *addr, unsigned num)
 		each_us(&crowd, CROWD_TORN_DOWN), crowd.ticks,
 		(unsigned long long)crowd.longest_gap_us);
 	printf("# %u connections: %zu bytes of the heap for an idle one with both ends, %zu "
-	       "resident, with its queues and buffers\n",
-		num, taken.heap / num, taken.resident / num);
+	       "resident, with its queues and buffers; %.1f allocations to make it\n",
+		num, taken.heap / num, taken.resident / num, (double)taken.allocations / num);
 	ret = crowd.closed == 2 * num && crowd.longest_gap_us < LONGEST_MS * EVR_US_PER_MS &&
 	      is_flat(&taken, num);
 	printf("%s - %u connections on one loop\n", ret ? "ok" : "not ok", num);

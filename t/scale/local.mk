@@ -9,7 +9,8 @@ t_scale_fake_t_LDFLAGS = $(AM_LDFLAGS) $(EVR_FAKE_HEAP_WRAP)
 t_scale_fake_t_LDADD = $(EVR_CONFORM_FAKE_LIBS)
 
 check_PROGRAMS += t/scale/device
-t_scale_device_SOURCES = t/scale/device.c t/scale/crowd.c t/scale/crowd.h
+t_scale_device_SOURCES = t/scale/device.c t/scale/crowd.c t/scale/crowd.h \
+	t/scale/allocations.c t/scale/allocations.h
 t_scale_device_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
 t_scale_device_LDADD = libevrdma.la libevr_util.la $(LIBEVENT_LIBS)
 GUEST_TESTS += t/scale/scale.sh:rxe t/scale/scale.sh:siw

@@ -9,8 +9,39 @@ shift
 siw) set -- limit large 32 limit ;;
 *) set -- 500 2000 4000 ;;
 esac
+
+# calls CONNECTIONS: of the kernel in the whole life of a program that has so many, in hundredths of
+# a connection.
+calls() {
+	strace -f -c -U calls,name -o "$tmp/calls" "$top_builddir/t/scale/device" "$EVR_IP4" "$1" >&2
+	awk -v num="$1" '$2 == "total" { print int($1 * 100 / num) }' "$tmp/calls"
+}
+
+# Of many connections each takes no more calls than of few, a fifth for what is rounded up.
+calls_are_flat() {
+	few=$(calls 500) many=$(calls 4000)
+	echo "hundredths of a call of the kernel for each: $few of 500, $many of 4000"
+	[ "$few" -gt 0 ] && [ "$many" -gt 0 ] && [ $((many * 5)) -le $((few * 6)) ]
+}
+
+# crowd ARGUMENT...: each of the program's cells by name, and its numbers.
+crowd() {
+	"$top_builddir/t/scale/device" "$EVR_IP4" "$@" >"$tmp/cells"
+	status=$?
+	while read -r line; do
+		case $line in
+		ok*) ok "${line#ok - }" ;;
+		not*) not_ok "${line#not ok - }" ;;
+		'#'*) echo "$line" ;;
+		esac
+	done <"$tmp/cells"
+	cell "$kind: the program came to its end" [ $status -eq 0 ]
+}
+
 dev_up "$kind"
-"$top_builddir/t/scale/device" "$EVR_IP4" "$@"
-status=$?
+tmp=$(mktemp -d)
+crowd "$@"
+[ "$kind" = siw ] || cell "$kind: calls of the kernel of each are flat" calls_are_flat
 dev_down
-exit $status
+rm -rf "$tmp"
+done_testing
