@@ -15,7 +15,7 @@ perftest_us() {
 	next_port
 	size=$1
 	set -- ib_send_lat -R -d "$EVR_DEV" -F -p $port -s "$size" -n "$2"
-	after wait_listener "$@" -- "$@" "$EVR_IP4" | awk -v size="$size" '$1 == size && NF >= 6 { print $6 }'
+	after wait_listener "$@" -- "$@" "$EVR_IP4" | awk -v size="$size" '$1 == size && NF >= 6 && $6 > 0 { print $6 }'
 }
 
 over_sizes() {
