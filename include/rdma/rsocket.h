@@ -70,8 +70,8 @@ int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen);
  * EINTR (the attempt goes on), ENOTSUP (the peer does not speak the protocol), EPROTO (it does, and
  * what it says of itself makes no sense), ECONNABORTED (it was there, and has ended with an error
  * that was told), EINVAL (the device has not so many places as RDMA_SQSIZE or RDMA_RQSIZE says),
- * ENOMEM and the like (no more memory may be locked, see ulimit -l, or the kernel's events cannot be
- * read).
+ * ENOMEM and the like (no more memory may be locked, see ulimit -l, or the kernel's events cannot
+ * be read).
  */
 int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen);
 /*

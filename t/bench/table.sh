@@ -79,7 +79,8 @@ memory_rows() {
 stream_rows() {
 	for size in 64 65536 1048576; do
 		n=$(scaled $((size < 4096 ? 2000 : 50000000 / size)))
-		row "rstream of $size bytes" us lower $([ $size -lt 65536 ] && echo 0.91 || echo 0.77)
+		[ $size -lt 65536 ] && goal=0.91 || goal=0.77
+		row "rstream of $size bytes" us lower $goal
 		side ours rstream_us ours $size "$n"
 		side "stock librdmacm" rstream_us stock $size "$n"
 	done
