@@ -12,10 +12,11 @@
 
 static int complain(const struct lookup *lookup, const char *node, const char *why)
 {
+	/* Tools without -f have names. */
 	return tool_complain(lookup->name,
-		"%s: %s; give an address, or a name that this machine knows, of the format that -f "
-		"says",
-		node ? node : "any address", why);
+		"%s: %s; give an address, or a name that this machine knows%s",
+		node ? node : "any address", why,
+		lookup->format == ADDRESS_NAME ? "" : ", of the format that -f says");
 }
 
 /* Port 0 is any, for who connects. */

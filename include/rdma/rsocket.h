@@ -36,7 +36,7 @@ extern "C" {
  * domain: AF_INET, AF_INET6, or for a stream AF_IB. type: SOCK_STREAM or SOCK_DGRAM, with
  * SOCK_NONBLOCK and SOCK_CLOEXEC if wanted. protocol: 0 or that of the type. Fails with:
  * EAFNOSUPPORT or ENOTSUP (another domain, type or protocol), ENODEV (a stream: there is no RDMA
- * device), EMFILE, ENOMEM.
+ * device), EACCES (its descriptor may not be opened), EMFILE, ENOMEM.
  *
  * Addresses of AF_IB are a struct sockaddr_ib: the GID of a port of InfiniBand, and a service of
  * RDMA_PS_TCP, (uint64_t)RDMA_PS_TCP << 16 | port. Of another device ENODEV is said.
@@ -46,7 +46,10 @@ extern "C" {
  * rlisten(), raccept() and mappings are EOPNOTSUPP.
  */
 int rsocket(int domain, int type, int protocol);
-/* Fails with: EADDRINUSE, EADDRNOTAVAIL and ENODEV (no such address, or none of a device). */
+/*
+ * Fails with: EADDRINUSE, EADDRNOTAVAIL and ENODEV (no such address, or none of a device). One of
+ * the loopback is taken, but nobody can connect to it.
+ */
 int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen);
 /* backlog: how many connections may wait for raccept(). */
 int rlisten(int socket, int backlog);
@@ -63,8 +66,10 @@ int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen);
  * EHOSTUNREACH, EADDRINUSE (the port that was bound, or each of ten, is TCP's: on iWARP only),
  * ENODEV (no RDMA device leads there; of 127.0.0.1 and ::1 it is EINVAL on iWARP), EISCONN,
  * EALREADY, EINTR (the attempt goes on), ENOTSUP (the peer does not speak the protocol), EPROTO (it
- * does, and what it says of itself makes no sense), ENOMEM and the like (the kernel's events cannot
- * be read).
+ * does, and what it says of itself makes no sense), EINVAL (the device has not so many places as
+ * RDMA_SQSIZE or RDMA_RQSIZE says), ENOMEM and the like (no more memory may be locked, see
+ * ulimit -l, or the kernel's events cannot be read). A host that is not there is ETIMEDOUT after a
+ * minute.
  */
 int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen);
 /* how: SHUT_RD, SHUT_WR or SHUT_RDWR. What was sent before still arrives. ENOTCONN. */
@@ -102,7 +107,8 @@ ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt);
 
 /*
  * Of rsockets and of any other descriptors at once. While it waits it first polls for polling_time
- * microseconds without sleeping.
+ * microseconds without sleeping. An rsocket that another thread closes meanwhile is POLLNVAL.
+ * rselect() leaves timeout as it was.
  */
 int rpoll(struct pollfd *fds, nfds_t nfds, int timeout);
 int rselect(
@@ -166,14 +172,18 @@ int rfcntl(int socket, int cmd, ...);
 
 /*
  * Shows len bytes of memory to the peer, which can write to them by riowrite() under an offset: the
- * one that is given, or with -1 the memory's address. prot: PROT_WRITE, or PROT_NONE. The peer
- * is told with the next call that sends. Returns the offset, or -1 with errno.
+ * one that is given, or with -1 the memory's address. prot: PROT_WRITE, or PROT_NONE, which ends
+ * the connection when the peer writes there. flags is 0. The peer is told with the next call that
+ * sends. Returns the offset, or -1 with errno: ENOTCONN, EINVAL (len is 0, buf is NULL, or a flag;
+ * of riounmap(), it is no mapping), ENOSPC (all places are taken that the peer has by its
+ * RDMA_IOMAPSIZE, which is 0 where nothing else was set).
  */
 off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset);
 int riounmap(int socket, void *buf, size_t len);
 /*
  * Writes into a mapping of the peer's. What was sent before by rsend() arrives before. Returns how
- * many bytes were written, or (size_t)-1 with errno: EINVAL (nothing is mapped there).
+ * many bytes were written, fewer than count where the mapping ends before, or (size_t)-1 with
+ * errno: ENXIO (nothing is mapped there), and as rsend().
  */
 size_t riowrite(int socket, const void *buf, size_t count, off_t offset, int flags);
 
