@@ -47,8 +47,9 @@ extern "C" {
  */
 int rsocket(int domain, int type, int protocol);
 /*
- * Fails with: EADDRINUSE, EADDRNOTAVAIL and ENODEV (no such address, or none of a device). One of
- * the loopback is taken, but nobody can connect to it.
+ * Fails with: EADDRINUSE, EADDRNOTAVAIL and ENODEV (no such address, or none of a device), EACCES (a
+ * port below 1024, or the device may not be opened; EPERM where a container forbids that). One of the
+ * loopback is taken, but nobody can connect to it.
  */
 int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen);
 /* backlog: how many connections may wait for raccept(). */
@@ -64,12 +65,12 @@ int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen);
  * A nonblocking rsocket returns -1 with EINPROGRESS; it is writable when the connection is there or
  * has failed, and SO_ERROR tells which. Fails with: ECONNREFUSED, ETIMEDOUT, ENETUNREACH,
  * EHOSTUNREACH, EADDRINUSE (the port that was bound, or each of ten, is TCP's: on iWARP only),
- * ENODEV (no RDMA device leads there; of 127.0.0.1 and ::1 it is EINVAL on iWARP), EISCONN,
- * EALREADY, EINTR (the attempt goes on), ENOTSUP (the peer does not speak the protocol), EPROTO (it
- * does, and what it says of itself makes no sense), EINVAL (the device has not so many places as
- * RDMA_SQSIZE or RDMA_RQSIZE says), ENOMEM and the like (no more memory may be locked, see
- * ulimit -l, or the kernel's events cannot be read). A host that is not there is ETIMEDOUT after a
- * minute.
+ * ENODEV (no RDMA device leads there; of 127.0.0.1 and ::1 it is EINVAL on iWARP), EACCES and EPERM
+ * (the device may not be opened), EISCONN, EALREADY, EINTR (the attempt goes on), ENOTSUP (the peer
+ * does not speak the protocol), EPROTO (it does, and what it says of itself makes no sense), EINVAL
+ * (the device has not so many places as RDMA_SQSIZE or RDMA_RQSIZE says), ENOMEM and the like (no
+ * more memory may be locked, see ulimit -l, or the kernel's events cannot be read). A host that is
+ * not there is ETIMEDOUT after a minute.
  */
 int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen);
 /* how: SHUT_RD, SHUT_WR or SHUT_RDWR. What was sent before still arrives. ENOTCONN. */

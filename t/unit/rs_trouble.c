@@ -79,6 +79,17 @@ START_TEST(a_blocking_connect_whose_events_cannot_be_read_fails)
 }
 END_TEST
 
+START_TEST(a_connect_to_a_device_that_may_not_be_opened_says_so)
+{
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+	const struct sockaddr *addr = cm_addr(FAKE_ROCE_IP, CM_PORT);
+
+	fake_fail_next("ibv_open_device", EACCES);
+	ck_assert_fails(rconnect(fd, addr, sizeof(struct sockaddr_in)), EACCES);
+	ck_assert_ok(rclose(fd));
+}
+END_TEST
+
 /* Blocking, so that no other thread reads them. */
 START_TEST(a_connection_whose_events_cannot_be_read_ends)
 {
@@ -760,6 +771,7 @@ int main(void)
 		rpoll_for_what_there_is_anyway_reports_a_hangup,
 		a_connect_whose_events_cannot_be_read_fails,
 		a_blocking_connect_whose_events_cannot_be_read_fails,
+		a_connect_to_a_device_that_may_not_be_opened_says_so,
 		a_connection_whose_events_cannot_be_read_ends,
 		raccept_says_when_events_cannot_be_read_and_then_goes_on,
 		who_waits_for_a_queue_that_cannot_be_armed_is_told,
