@@ -58,7 +58,9 @@ int rlisten(int socket, int backlog);
  * A connection whose peer has confirmed it. It is blocking, whatever the listener is. Fails with:
  * EAGAIN (none waits, and the listener is nonblocking), EINVAL (it does not listen), EINTR, EMFILE,
  * ENODEV (told once: the device of the listener's address was removed, and it listens no more),
- * ENOMEM and the like (the kernel's events could not be read; the listener goes on).
+ * ENOMEM and the like (the kernel's events could not be read; the listener goes on). EMFILE, ENFILE,
+ * ENOMEM and EPERM are also told, once and if none waits, when peers were refused for want of
+ * descriptors, or of memory that may be locked.
  */
 int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen);
 /*

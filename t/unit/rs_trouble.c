@@ -654,6 +654,76 @@ END_TEST
 
 /* --- listeners ------------------------------------------------------------------------------- */
 
+/* The calls that fail are those of the server: its client has made two of each kind of memory. */
+static const struct want {
+	const char *call;
+	unsigned int after;
+	int error;
+} wants[] = {
+	{ "ibv_reg_mr", 3, ENOMEM },
+	{ "ibv_reg_mr", 4, EPERM },
+	{ "ibv_create_comp_channel", 2, EMFILE },
+};
+
+static void expect_told_once(const struct want *want)
+{
+	int listener = rs_listener(), client;
+	struct rs_pair pair;
+
+	fake_fail_later(want->call, want->after, want->error);
+	client = rs_client();
+	ck_assert_int_eq(rs_await(listener, POLLIN), POLLIN);
+	ck_assert_fails(raccept(listener, NULL, NULL), want->error);
+	ck_assert_fails(raccept(listener, NULL, NULL), EAGAIN);
+	ck_assert_int_eq(rs_events(listener, POLLIN), 0);
+	rs_await(client, POLLOUT);
+	ck_assert_int_eq(error_of(client), ECONNREFUSED);
+	ck_assert_ok(rclose(client));
+	pair = rs_connect_to(listener);
+	rs_close(&pair);
+}
+
+START_TEST(raccept_says_once_of_what_there_is_too_little_for_a_peer)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(wants) / sizeof(wants[0]); i++)
+		expect_told_once(&wants[i]);
+}
+END_TEST
+
+START_TEST(who_is_accepted_comes_before_a_want)
+{
+	struct rs_pair pair = { .listener = rs_listener(), .client = rs_client() };
+	int refused;
+
+	ck_assert_int_eq(rs_await(pair.client, POLLOUT), POLLOUT);
+	fake_fail_later("ibv_reg_mr", 3, ENOMEM);
+	refused = rs_client();
+	ck_assert_int_ne(rs_await(refused, POLLOUT) & POLLERR, 0);
+	pair.server = raccept(pair.listener, NULL, NULL);
+	ck_assert_int_ge(pair.server, 0);
+	ck_assert_fails(raccept(pair.listener, NULL, NULL), ENOMEM);
+	ck_assert_fails(raccept(pair.listener, NULL, NULL), EAGAIN);
+	ck_assert_ok(rclose(refused));
+	rs_close(&pair);
+}
+END_TEST
+
+/* A peer that is no rsocket, or breaks off, is no want of the process. */
+START_TEST(raccept_says_nothing_of_a_peer_that_is_refused_for_itself)
+{
+	int listener = rs_listener(), client;
+
+	fake_fail_next("ACCEPT", ECONNRESET);
+	client = rs_client();
+	ck_assert_int_ne(rs_await(client, POLLOUT) & POLLERR, 0);
+	ck_assert_fails(raccept(listener, NULL, NULL), EAGAIN);
+	ck_assert_ok(rclose(client));
+	ck_assert_ok(rclose(listener));
+}
+END_TEST
+
 /* The accepted one may get the number that the listener had. */
 START_TEST(raccept_on_a_number_that_was_closed_behind_its_back_returns)
 {
@@ -797,6 +867,9 @@ int main(void)
 		a_listener_hands_keepalives_on,
 		a_reset_behind_some_bytes_is_told_by_the_next_call,
 		who_only_looks_leaves_a_reset_to_the_next_call,
+		raccept_says_once_of_what_there_is_too_little_for_a_peer,
+		who_is_accepted_comes_before_a_want,
+		raccept_says_nothing_of_a_peer_that_is_refused_for_itself,
 		raccept_on_a_number_that_was_closed_behind_its_back_returns,
 		a_larger_backlog_is_for_those_who_wait_already,
 		a_child_has_no_rsockets_and_waits_for_none_of_its_parents_threads,
