@@ -69,10 +69,10 @@ int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen);
  * EHOSTUNREACH, EADDRINUSE (the port that was bound, or each of ten, is TCP's: on iWARP only),
  * ENODEV (no RDMA device leads there; of 127.0.0.1 and ::1 it is EINVAL on iWARP), EACCES and EPERM
  * (the device may not be opened), EISCONN, EALREADY, EINTR (the attempt goes on), ENOTSUP (the peer
- * does not speak the protocol), EPROTO (it does, and what it says of itself makes no sense), EINVAL
- * (the device has not so many places as RDMA_SQSIZE or RDMA_RQSIZE says), ENOMEM and the like (no
- * more memory may be locked, see ulimit -l, or the kernel's events cannot be read). A host that is
- * not there is ETIMEDOUT after a minute.
+ * does not speak the protocol), EPROTO (it does, and what it says of itself makes no sense), ENOMEM
+ * and the like (no more memory may be locked, see ulimit -l, or the kernel's events cannot be read).
+ * A host that is not there is ETIMEDOUT after a minute. RDMA_SQSIZE and RDMA_RQSIZE that the device
+ * has not are as many as it has.
  */
 int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen);
 /* how: SHUT_RD, SHUT_WR or SHUT_RDWR. What was sent before still arrives. ENOTCONN. */

@@ -370,6 +370,17 @@ START_TEST(without_a_device_it_goes_by_udp_until_there_is_one)
 }
 END_TEST
 
+START_TEST(queues_that_the_device_has_not_are_as_long_as_it_has)
+{
+	struct dgram_two two = dgram_make_two(0);
+
+	fake_device_attr(FAKE_ROCE)->max_cqe = 8;
+	dgram_meet(&two);
+	ck_assert_uint_eq(dgram_pass(two.a, two.b, &two.b_addr, 10), 1);
+	dgram_close_two(&two);
+}
+END_TEST
+
 static void fail_poll(void *arg)
 {
 	fake_fail_next("ibv_poll_cq", EIO);
@@ -451,6 +462,7 @@ int main(void)
 		queue_pairs_that_are_not_for_messages_are_not_believed,
 		more_than_there_is_room_for_is_lost_and_the_rest_is_whole,
 		without_a_device_it_goes_by_udp_until_there_is_one,
+		queues_that_the_device_has_not_are_as_long_as_it_has,
 		who_waits_for_a_place_in_a_queue_that_fails_sends_by_udp,
 		whatever_fails_nothing_is_left,
 	};
