@@ -369,6 +369,30 @@ START_TEST(one_that_was_refused_tries_again_from_where_it_is_bound)
 }
 END_TEST
 
+/* The kernel's id goes on with the interface that it has found. */
+static void expect_as_new(const char *ip)
+{
+	int listener = rsocket(AF_INET, SOCK_STREAM, 0), fd = rsocket(AF_INET, SOCK_STREAM, 0);
+	const socklen_t len = sizeof(struct sockaddr_in);
+
+	ck_assert_ok(rbind(listener, cm_addr(ip, CM_PORT), len));
+	ck_assert_fails(rbind(fd, cm_addr(ip, CM_PORT), len), EADDRINUSE);
+	ck_assert_fails(rbind(fd, cm_addr("192.0.2.77", CM_PORT), len), EADDRNOTAVAIL);
+	ck_assert_ok(rbind(fd, cm_addr(ip, CM_PORT + 1), len));
+	ck_assert_fails(rbind(fd, cm_addr(ip, CM_PORT + 2), len), EINVAL);
+	ck_assert_ok(rlisten(fd, 1));
+	ck_assert_ok(rclose(fd));
+	ck_assert_ok(rclose(listener));
+}
+
+START_TEST(one_that_could_not_be_bound_is_as_new)
+{
+	fake_device_add(FAKE_IWARP);
+	expect_as_new(FAKE_ROCE_IP);
+	expect_as_new(FAKE_IWARP_IP);
+}
+END_TEST
+
 START_TEST(no_address_is_a_fault_as_no_memory_is)
 {
 	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
@@ -855,6 +879,7 @@ int main(void)
 		a_port_that_was_given_is_the_only_one,
 		the_end_of_ports_ends_the_attempt,
 		one_that_was_refused_tries_again_from_where_it_is_bound,
+		one_that_could_not_be_bound_is_as_new,
 		no_address_is_a_fault_as_no_memory_is,
 		a_listener_loses_its_device,
 		a_device_of_iwarp_that_goes_is_the_reason,
