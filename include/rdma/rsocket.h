@@ -89,8 +89,8 @@ int rclose(int socket);
  * Those that ask for what there is not are ENOTSUP: MSG_ERRQUEUE, MSG_TRUNC; MSG_OOB, MSG_ZEROCOPY,
  * MSG_FASTOPEN; receiving with MSG_OOB is EINVAL: nothing is ever urgent. Others change nothing.
  * There is no ancillary data: rrecvmsg() and rsendmsg() with room for it are ENOTSUP. An address
- * given to rsendto() is EISCONN. No signal is ever raised. Fails with: EAGAIN, EINTR,
- * ENOTCONN, EPIPE (it was shut down), ECONNRESET (the peer has closed, or the connection is lost),
+ * given to rsendto() is EISCONN. No signal is ever raised. Fails with: EAGAIN, EINTR, ENOTCONN,
+ * EPIPE (it was shut down), ECONNRESET (the peer has closed, was killed, or refused what was sent),
  * ETIMEDOUT (the peer does not answer any more), EIO, EPROTO and the like (the peer broke the
  * protocol); EMSGSIZE (a message of too many pieces). Why it ended is told once: then receiving is
  * the end, and sending EPIPE.

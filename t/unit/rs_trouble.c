@@ -241,6 +241,76 @@ START_TEST(a_queue_pair_that_was_taken_is_a_connection_that_was_reset)
 }
 END_TEST
 
+/*
+ * A peer that is killed: the kernel takes its memory first, then its queue pair, and its CM tells of it
+ * last.
+ */
+static void take_memory(int fd)
+{
+	struct evr_rs *rs = evr_rs_get(fd);
+
+	ck_assert_int_eq(ibv_dereg_mr(rs->transport.shown), 0);
+	rs->transport.shown = NULL;
+	evr_rs_put(rs);
+}
+
+static void send_until_told(int fd)
+{
+	while (rsend(fd, "a", 1, 0) > 0)
+		;
+}
+
+START_TEST(a_peer_whose_memory_was_taken_is_a_connection_that_was_reset)
+{
+	struct rs_pair pair = rs_connect();
+
+	rs_pass(pair.client, pair.server, 1000);
+	ck_assert_ok(rfcntl(pair.client, F_SETFL, O_RDWR));
+	take_memory(pair.server);
+	send_until_told(pair.client);
+	ck_assert_int_eq(errno, ECONNRESET);
+	rs_close(&pair);
+}
+END_TEST
+
+static void answer_no_more(struct rs_pair *pair)
+{
+	*pair = rs_connect();
+	rs_pass(pair->client, pair->server, 1000);
+	ck_assert_ok(rfcntl(pair->client, F_SETFL, O_RDWR));
+	ck_assert_ok(rfcntl(pair->server, F_SETFL, O_RDWR));
+	take_queue_pair(pair->server);
+	ck_assert_int_eq(rsend(pair->client, "a", 1, 0), 1);
+	ck_assert_uint_eq(fake_time_out_work(), 1);
+}
+
+/* What the CM has said comes before what the device guesses. */
+START_TEST(a_peer_that_answers_no_more_and_has_left_is_a_connection_that_was_reset)
+{
+	struct rs_pair pair;
+	struct evr_rs *rs;
+	char byte;
+
+	answer_no_more(&pair);
+	rs = evr_rs_get(pair.client);
+	ck_assert_int_eq(fake_inject(rs->id, RDMA_CM_EVENT_DISCONNECTED, 0), 0);
+	evr_rs_put(rs);
+	ck_assert_fails(rrecv(pair.client, &byte, 1, 0), ECONNRESET);
+	rs_close(&pair);
+}
+END_TEST
+
+START_TEST(a_peer_that_answers_no_more_is_a_time_that_is_over)
+{
+	struct rs_pair pair;
+	char byte;
+
+	answer_no_more(&pair);
+	ck_assert_fails(rrecv(pair.client, &byte, 1, 0), ETIMEDOUT);
+	rs_close(&pair);
+}
+END_TEST
+
 /* --- ports that are taken -------------------------------------------------------------------- */
 
 static void take_each_port(void)
@@ -872,6 +942,9 @@ int main(void)
 		who_waits_for_a_queue_that_fails_as_it_is_armed_is_told,
 		what_a_device_of_iwarp_does_not_take_is_told,
 		a_queue_pair_that_was_taken_is_a_connection_that_was_reset,
+		a_peer_whose_memory_was_taken_is_a_connection_that_was_reset,
+		a_peer_that_answers_no_more_and_has_left_is_a_connection_that_was_reset,
+		a_peer_that_answers_no_more_is_a_time_that_is_over,
 		a_port_that_is_taken_is_followed_by_another,
 		an_address_without_a_port_is_kept_with_each_of_them,
 		a_port_to_listen_on_that_is_taken_is_followed_by_another,
