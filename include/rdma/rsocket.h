@@ -47,9 +47,9 @@ extern "C" {
  */
 int rsocket(int domain, int type, int protocol);
 /*
- * Fails with: EADDRINUSE, EADDRNOTAVAIL and ENODEV (no such address, or none of a device), EACCES (a
- * port below 1024, or the device may not be opened; EPERM where a container forbids that). One of the
- * loopback is taken, but nobody can connect to it.
+ * Fails with: EADDRINUSE, EADDRNOTAVAIL and ENODEV (no such address, or none of a device), EACCES
+ * (a port below 1024, or the device may not be opened; EPERM where a container forbids that). One
+ * of the loopback is taken, but nobody can connect to it.
  */
 int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen);
 /* backlog: how many connections may wait for raccept(). */
@@ -58,9 +58,9 @@ int rlisten(int socket, int backlog);
  * A connection whose peer has confirmed it. It is blocking, whatever the listener is. Fails with:
  * EAGAIN (none waits, and the listener is nonblocking), EINVAL (it does not listen), EINTR, EMFILE,
  * ENODEV (told once: the device of the listener's address was removed, and it listens no more),
- * ENOMEM and the like (the kernel's events could not be read; the listener goes on). EMFILE, ENFILE,
- * ENOMEM and EPERM are also told, once and if none waits, when peers were refused for want of
- * descriptors, or of memory that may be locked.
+ * ENOMEM and the like (the kernel's events could not be read; the listener goes on). EMFILE,
+ * ENFILE, ENOMEM and EPERM are also told, once and if none waits, when peers were refused for want
+ * of descriptors, or of memory that may be locked.
  */
 int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen);
 /*
@@ -70,9 +70,9 @@ int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen);
  * ENODEV (no RDMA device leads there; of 127.0.0.1 and ::1 it is EINVAL on iWARP), EACCES and EPERM
  * (the device may not be opened), EISCONN, EALREADY, EINTR (the attempt goes on), ENOTSUP (the peer
  * does not speak the protocol), EPROTO (it does, and what it says of itself makes no sense), ENOMEM
- * and the like (no more memory may be locked, see ulimit -l, or the kernel's events cannot be read).
- * A host that is not there is ETIMEDOUT after a minute. RDMA_SQSIZE and RDMA_RQSIZE that the device
- * has not are as many as it has.
+ * and the like (no more memory may be locked, see ulimit -l, or the kernel's events cannot be
+ * read). A host that is not there is ETIMEDOUT after a minute. RDMA_SQSIZE and RDMA_RQSIZE that the
+ * device has not are as many as it has.
  */
 int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen);
 /* how: SHUT_RD, SHUT_WR or SHUT_RDWR. What was sent before still arrives. ENOTCONN. */

@@ -67,8 +67,8 @@ int evr_cm_list_devices(struct ibv_device ***list, int *num)
 }
 
 /*
- * Where the file of a device may not be opened, libibverbs goes on to a name that only udev gives it,
- * and says of that one that there is none.
+ * Where the file of a device may not be opened, libibverbs goes on to a name that only udev gives
+ * it, and says of that one that there is none.
  */
 int evr_cm_why_closed(const struct ibv_device *ibdev)
 {

@@ -296,7 +296,7 @@ static bool has_ended(int error)
 	return error == -ENODEV || error == -EINVAL || error == -EBADF;
 }
 
-/* Peers that were refused for want of memory come by TCP: that is nothing to a program of sockets. */
+/* Who is refused for want of memory comes by TCP: that is nothing to a program of sockets. */
 static bool comes_by_tcp(int error)
 {
 	return error == -ENOMEM || error == -EPERM;

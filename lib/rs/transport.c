@@ -127,7 +127,8 @@ static int fit_queues(struct rdma_cm_id *id, struct evr_stream_config *config)
 
 	if (ret)
 		return ret;
-	if (most < EVR_SENDQ_MIN + EVR_SENDQ_CONTROL || attr.max_cqe < 2 * EVR_SENDQ_MIN + CQ_OTHERS)
+	if (most < EVR_SENDQ_MIN + EVR_SENDQ_CONTROL ||
+		attr.max_cqe < 2 * EVR_SENDQ_MIN + CQ_OTHERS)
 		return -ENOTSUP;
 	config->sq_size = (uint16_t)evr_smaller(config->sq_size, most);
 	config->rq_size = (uint16_t)evr_smaller(config->rq_size, most - EVR_SENDQ_CONTROL);

@@ -86,7 +86,7 @@ static struct fake_device *find_device(struct fake_id *id, const void *addr, int
 	struct fake_device *owner = fake_addr_owner(addr);
 
 	*err = fake_addr_plain(addr) || family_of(addr) == AF_IB || id->found ? -ENODEV
-										: -EADDRNOTAVAIL;
+									      : -EADDRNOTAVAIL;
 	if (id->found && id->found->kind == FAKE_IWARP)
 		return id->found;
 	if (id->found && owner != id->found)

@@ -267,7 +267,7 @@ static void set_queues(int fd, int size)
 	ck_assert_ok(rsetsockopt(fd, SOL_RDMA, RDMA_RQSIZE, &size, sizeof(size)));
 }
 
-/* The default is more than the last of these devices has; the first has less than its two queues. */
+/* The default is more than the last of these devices has; the first has too few completions. */
 START_TEST(queues_that_the_device_has_not_are_as_long_as_it_has)
 {
 	static const struct {

@@ -242,8 +242,8 @@ START_TEST(a_queue_pair_that_was_taken_is_a_connection_that_was_reset)
 END_TEST
 
 /*
- * A peer that is killed: the kernel takes its memory first, then its queue pair, and its CM tells of it
- * last.
+ * A peer that is killed: the kernel takes its memory first, then its queue pair, and its CM tells
+ * of it last.
  */
 static void take_memory(int fd)
 {
