@@ -162,15 +162,31 @@ static void show_client(struct sock *sock)
 	printf("client: %s\n", node);
 }
 
+/* For a want of memory, or for a rule; the next client may have more luck. */
+static int was_refused(int error)
+{
+	return error == -ENOMEM || error == -EPERM;
+}
+
+static int accept_next(struct server *server)
+{
+	int ret;
+
+	do {
+		ret = sock_accept(&server->listener, &server->peer.sock);
+		if (was_refused(ret))
+			tool_complain(RCOPY, "a client is refused: %s", strerror(-ret));
+	} while (ret == -EINTR || ret == -ECONNABORTED || was_refused(ret));
+	return ret;
+}
+
 static int serve_next(struct server *server)
 {
 	int ret;
 
 	printf("waiting for connection...");
 	fflush(stdout);
-	do
-		ret = sock_accept(&server->listener, &server->peer.sock);
-	while (ret == -EINTR || ret == -ECONNABORTED);
+	ret = accept_next(server);
 	if (ret)
 		return tool_complain(RCOPY, "raccept: %s", strerror(-ret));
 	server->peer.hung_up = 0;

@@ -89,8 +89,8 @@ typedef void (*evrdma_listener_event_cb)(struct evrdma_listener *listener,
  * options may be NULL. Requests come to request_cb from the loop.
  * A port of 0 is chosen; where TCP has that one, on iWARP, another is, up to ten of them.
  * Returns NULL and sets errno: EADDRINUSE, EADDRNOTAVAIL, ENODEV (the address is on no RDMA
- * device), EACCES (a port below 1024), EAFNOSUPPORT, EINVAL, ENOMEM, EPIPE (the base is being
- * closed). Since 0.1.
+ * device), EACCES (a port below 1024, or the device may not be opened; EPERM where a container
+ * forbids that), EAFNOSUPPORT, EINVAL, ENOMEM, EPIPE (the base is being closed). Since 0.1.
  */
 struct evrdma_listener *evrdma_listener_new(struct evrdma_base *base, const struct sockaddr *addr,
 	const struct evrdma_listener_options *options, evrdma_listener_request_cb request_cb,

@@ -47,8 +47,9 @@ extern "C" {
  */
 int rsocket(int domain, int type, int protocol);
 /*
- * Fails with: EADDRINUSE, EADDRNOTAVAIL and ENODEV (no such address, or none of a device). One of
- * the loopback is taken, but nobody can connect to it.
+ * Fails with: EADDRINUSE, EADDRNOTAVAIL and ENODEV (no such address, or none of a device), EACCES
+ * (a port below 1024, or the device may not be opened; EPERM where a container forbids that). One
+ * of the loopback is taken, but nobody can connect to it.
  */
 int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen);
 /* backlog: how many connections may wait for raccept(). */
@@ -58,7 +59,9 @@ int rlisten(int socket, int backlog);
  * EAGAIN (none waits, and the listener is nonblocking, or SO_RCVTIMEO is over), EINVAL (it does not
  * listen, or the length of the name makes no sense), EFAULT (there is none), EINTR, EMFILE,
  * ENODEV (told once: the device of the listener's address was removed, and it listens no more),
- * ENOMEM and the like (the kernel's events could not be read; the listener goes on).
+ * ENOMEM and the like (the kernel's events could not be read; the listener goes on). EMFILE,
+ * ENFILE, ENOMEM and EPERM are also told, once and if none waits, when peers were refused for want
+ * of descriptors, or of memory that may be locked.
  */
 int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen);
 /*
@@ -66,12 +69,12 @@ int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen);
  * it is writable when the connection is there or has failed, and SO_ERROR tells which. Fails with:
  * ECONNREFUSED, ETIMEDOUT, ENETUNREACH, EHOSTUNREACH (also when no neighbour is found, after a
  * minute), EADDRINUSE (the port that was bound, or each of ten, is TCP's: on iWARP only), ENODEV
- * (no RDMA device leads there; of 127.0.0.1 and ::1 it is EINVAL on iWARP), EISCONN, EALREADY,
- * EINTR (the attempt goes on), ENOTSUP (the peer does not speak the protocol), EPROTO (it does, and
- * what it says of itself makes no sense), ECONNABORTED (it was there, and has ended with an error
- * that was told), EINVAL (the device has not so many places as RDMA_SQSIZE or RDMA_RQSIZE says),
- * ENOMEM and the like (no more memory may be locked, see ulimit -l, or the kernel's events cannot
- * be read).
+ * (no RDMA device leads there; of 127.0.0.1 and ::1 it is EINVAL on iWARP), EACCES and EPERM (the
+ * device may not be opened), EISCONN, EALREADY, EINTR (the attempt goes on), ENOTSUP (the peer does
+ * not speak the protocol), EPROTO (it does, and what it says of itself makes no sense),
+ * ECONNABORTED (it was there, and has ended with an error that was told), ENOMEM and the like (no
+ * more memory may be locked, see ulimit -l, or the kernel's events cannot be read). RDMA_SQSIZE and
+ * RDMA_RQSIZE that the device has not are as many as it has.
  */
 int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen);
 /*
@@ -94,7 +97,7 @@ int rclose(int socket);
  * There is no ancillary data: rrecvmsg() and rsendmsg() with room for it are ENOTSUP. An address
  * given to rsendto() is EISCONN. No signal is ever raised. Fails with: EAGAIN (also when the time
  * of SO_RCVTIMEO or SO_SNDTIMEO is over), EINTR, ENOTCONN, EPIPE (this side was shut down),
- * ECONNRESET (the peer has closed, or the connection is lost), ETIMEDOUT (the peer does not answer
+ * ECONNRESET (the peer has closed, was killed, or refused what was sent), ETIMEDOUT (the peer does not answer
  * any more), EIO, EPROTO and the like (the peer broke the protocol); EMSGSIZE (a message of too
  * many pieces); EFAULT and EINVAL (memory, a length or a number of pieces that makes no sense). Why
  * it ended is told once: then receiving is the end, and sending EPIPE.

@@ -152,6 +152,8 @@ void evr_cm_channel_free(struct rdma_event_channel *channel);
 
 /* devlist: as ibv_get_device_list(3), to be freed as such; -errno without a list. */
 int evr_cm_list_devices(struct ibv_device ***list, int *num);
+/* -errno: after ibv_open_device(3) has failed, and has said why as well as it can. */
+int evr_cm_why_closed(const struct ibv_device *ibdev);
 
 /* device */
 int evr_cm_device_get(const struct evr_device_key *key, struct evr_cm_device **dev);

@@ -85,7 +85,7 @@ static int open_verbs(struct evr_cm_device *dev, struct ibv_device *ibdev)
 	errno = 0;
 	dev->verbs = ibv_open_device(ibdev);
 	if (!dev->verbs)
-		return evr_cm_verbs_error();
+		return evr_cm_why_closed(ibdev);
 	ret = ibv_query_device(dev->verbs, &attr);
 	if (ret) {
 		ibv_close_device(dev->verbs);

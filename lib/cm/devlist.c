@@ -1,8 +1,14 @@
-/* The list of devices, or why there is none: of that libibverbs says little. */
+/* The list of devices, or why there is none or one is closed: of that libibverbs says little. */
 #include "cm/cm.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#include "kern/sys.h"
+
+#define FILES_OF_DEVICES "/dev/infiniband/"
 
 /* Of libibverbs: it has a lock there itself, with which no child may begin. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -57,5 +63,24 @@ int evr_cm_list_devices(struct ibv_device ***list, int *num)
 	*list = ibv_get_device_list(num);
 	ret = *list ? 0 : error_of_list();
 	pthread_mutex_unlock(&lock);
+	return ret;
+}
+
+/*
+ * Where the file of a device may not be opened, libibverbs goes on to a name that only udev gives
+ * it, and says of that one that there is none.
+ */
+int evr_cm_why_closed(const struct ibv_device *ibdev)
+{
+	char path[sizeof(FILES_OF_DEVICES) + sizeof(ibdev->dev_name)];
+	int ret = evr_cm_verbs_error(), fd;
+
+	if (ret != -ENOENT)
+		return ret;
+	snprintf(path, sizeof(path), FILES_OF_DEVICES "%s", ibdev->dev_name);
+	fd = evr_sys->open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return fd;
+	evr_sys->close(fd);
 	return ret;
 }

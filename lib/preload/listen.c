@@ -296,6 +296,12 @@ static bool has_ended(int error)
 	return error == -ENODEV || error == -EINVAL || error == -EBADF;
 }
 
+/* Who is refused for want of memory comes by TCP: that is nothing to a program of sockets. */
+static bool comes_by_tcp(int error)
+{
+	return error == -ENOMEM || error == -EPERM;
+}
+
 static int accept_rdma(struct evr_pre *pre, struct sockaddr *addr, socklen_t *len, int flags)
 {
 	int fd = takes_rs(pre) ? accept_rs(pre, addr, len, flags) : -EAGAIN;
@@ -306,7 +312,7 @@ static int accept_rdma(struct evr_pre *pre, struct sockaddr *addr, socklen_t *le
 	}
 	if (fd >= 0)
 		pre->tcp_is_next = true;
-	return fd;
+	return comes_by_tcp(fd) ? -EAGAIN : fd;
 }
 
 static int accept_tcp(struct evr_pre *pre, struct sockaddr *addr, socklen_t *len, int flags)

@@ -16,10 +16,11 @@ static int number(const char *name)
 {
 	const char *value = getenv(name);
 	long long number;
+	char *end = NULL;
 
 	errno = 0;
-	number = value ? strtoll(value, NULL, 10) : 0;
-	if (errno || number < 0)
+	number = value ? strtoll(value, &end, 10) : 0;
+	if (errno || number < 0 || (end && *end))
 		return 0;
 	return number > INT_MAX ? INT_MAX : (int)number;
 }

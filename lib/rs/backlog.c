@@ -47,6 +47,19 @@ void evr_rs_backlog_drop(struct evr_rs *listener, struct evr_rs *child)
 	evr_rs_put(child);
 }
 
+/* Memory that may not be locked is ENOMEM, or EPERM where none may be. */
+static bool is_want(int error)
+{
+	return error == -ENOMEM || error == -EPERM || error == -EMFILE || error == -ENFILE;
+}
+
+void evr_rs_backlog_refuse(struct evr_rs *listener, struct rdma_cm_id *id, int error)
+{
+	rdma_reject(id, NULL, 0);
+	if (is_want(error))
+		listener->listener.want = error;
+}
+
 static int answer(struct evr_rs *child)
 {
 	struct rdma_conn_param param;
@@ -94,8 +107,10 @@ static void give_place(struct evr_rs *listener, struct evr_rs *child)
 {
 	struct evr_rs_listener *own = &listener->listener;
 
-	if (accept_child(child)) {
-		rdma_reject(child->id, NULL, 0);
+	int ret = accept_child(child);
+
+	if (ret) {
+		evr_rs_backlog_refuse(listener, child->id, ret);
 		evr_rs_backlog_drop(listener, child);
 		return;
 	}

@@ -113,15 +113,17 @@ static int fit(struct evr_rs_ud *ud)
 	struct ibv_device_attr device;
 	struct ibv_port_attr port;
 	int ret = evr_rs_verbs_result(ibv_query_device(ud->id->verbs, &device));
+	uint32_t most;
 
 	if (!ret)
 		ret = evr_rs_verbs_result(ibv_query_port(ud->id->verbs, ud->id->port_num, &port));
 	if (ret)
 		return ret;
+	most = evr_smaller((uint32_t)device.max_qp_wr, (uint32_t)device.max_cqe - 1);
 	ud->rq_size = evr_smaller(options->rq_size, options->rx_size / EVR_DGRAM_MAX);
 	ud->sq_size = evr_smaller(options->sq_size, options->tx_size / EVR_DGRAM_MAX);
-	ud->rq_size = evr_smaller(ud->rq_size ? ud->rq_size : 1, (uint32_t)device.max_qp_wr);
-	ud->sq_size = evr_smaller(ud->sq_size ? ud->sq_size : 1, (uint32_t)device.max_qp_wr);
+	ud->rq_size = evr_smaller(ud->rq_size ? ud->rq_size : 1, most);
+	ud->sq_size = evr_smaller(ud->sq_size ? ud->sq_size : 1, most);
 	ud->mtu = evr_smaller((uint32_t)LEAST_MTU << port.active_mtu, EVR_DGRAM_MAX);
 	ud->is_roce = port.link_layer == IBV_LINK_LAYER_ETHERNET;
 	return 0;

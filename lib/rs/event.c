@@ -36,7 +36,7 @@ int evr_rs_event_error(const struct evr_rs_event *event)
 	default:
 		break;
 	}
-	/* What failed in the library has -1, which is no errno's here. */
+	/* -1 is no errno's here. */
 	if (event->status < -1)
 		return event->status;
 	return event->type == RDMA_CM_EVENT_UNREACHABLE ? -EHOSTUNREACH : -EIO;
@@ -114,10 +114,16 @@ static int read_event(struct evr_rs *rs)
 {
 	struct rdma_cm_event *event;
 	struct evr_rs_event copied;
+	int error;
 
+	errno = 0;
 	if (rdma_get_cm_event(rs->channel, &event))
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	error = errno;
 	copy(&copied, event);
+	/* What failed in the library has -1, and says by errno what it was. */
+	if (copied.status == -1 && error)
+		copied.status = -error;
 	rdma_ack_cm_event(event);
 	serve(rs, &copied);
 	return 1;

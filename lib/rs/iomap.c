@@ -98,22 +98,30 @@ static off_t map(struct evr_rs *rs, void *buf, size_t len, int prot, off_t offse
 	return ret ? ret : offset;
 }
 
+static int check_map(const struct evr_rs *rs, int prot, int flags)
+{
+	if (rs->dgram)
+		return -EOPNOTSUPP;
+	return flags || (prot & ~(PROT_WRITE | PROT_READ)) ? -EINVAL : 0;
+}
+
 off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset)
 {
 	struct evr_rs *rs = evr_rs_enter(socket);
-	off_t ret;
+	int ret;
 
 	if (!rs)
 		return -1;
-	ret = flags || (prot & ~(PROT_WRITE | PROT_READ)) ? -EINVAL
-							  : map(rs, buf, len, prot, offset);
-	return evr_rs_leave(rs, ret);
+	ret = check_map(rs, prot, flags);
+	return evr_rs_leave(rs, ret ? ret : map(rs, buf, len, prot, offset));
 }
 
 static int unmap(struct evr_rs *rs, void *buf, size_t len)
 {
 	struct evr_rs_mapping *mapping;
 
+	if (rs->dgram)
+		return -EOPNOTSUPP;
 	TAILQ_FOREACH (mapping, &rs->mappings, link) {
 		if (mapping->mr->addr != buf || mapping->mr->length != len)
 			continue;

@@ -44,8 +44,10 @@ static int new_child(struct evr_rs *listener, const struct evr_rs_event *event)
 
 static void take_request(struct evr_rs *listener, const struct evr_rs_event *event)
 {
-	if (new_child(listener, event)) {
-		rdma_reject(event->id, NULL, 0);
+	int ret = new_child(listener, event);
+
+	if (ret) {
+		evr_rs_backlog_refuse(listener, event->id, ret);
 		rdma_destroy_id(event->id);
 	}
 	evr_rs_backlog_fill(listener);
@@ -199,9 +201,9 @@ static int move_events(struct evr_rs *child)
 /* Why there is none: told once. */
 static int why_none(struct evr_rs *rs)
 {
-	int error = rs->deaf;
+	int error = rs->deaf ? rs->deaf : rs->listener.want;
 
-	rs->deaf = 0;
+	rs->deaf = rs->listener.want = 0;
 	if (rs->state == EVR_RS_LISTENING)
 		return error;
 	if (rs->state != EVR_RS_FAILED || rs->told)

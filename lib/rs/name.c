@@ -73,6 +73,35 @@ int evr_rs_check_name(const struct evr_rs *rs, const struct sockaddr *addr, sock
 	return len < len_of(addr) ? -EINVAL : 0;
 }
 
+/*
+ * What the kernel has found out for an id that it then could not bind, it does not ask again: a new
+ * one takes its place. Where there can be none, the next attempt has to do with the old one.
+ */
+static void renew_id(struct evr_rs *rs)
+{
+	struct rdma_event_channel *channel = rs->channel;
+	struct rdma_cm_id *id = rs->id;
+
+	if (evr_rs_open_id(rs)) {
+		rs->channel = channel;
+		rs->id = id;
+		return;
+	}
+	rdma_destroy_id(id);
+	rdma_destroy_event_channel(channel);
+}
+
+static int bind_id(struct evr_rs *rs, struct sockaddr_storage *name)
+{
+	int ret = rdma_bind_addr(rs->id, (struct sockaddr *)name) ? -errno : 0;
+
+	if (!ret)
+		rs->bound = *name;
+	else if (!rs->bound.ss_family)
+		renew_id(rs);
+	return ret;
+}
+
 static int bind_to(struct evr_rs *rs, const struct sockaddr *addr, socklen_t addrlen)
 {
 	struct sockaddr_storage name = { 0 };
@@ -86,10 +115,7 @@ static int bind_to(struct evr_rs *rs, const struct sockaddr *addr, socklen_t add
 	if (ret)
 		return ret;
 	memcpy(&name, addr, len_of(addr));
-	if (rdma_bind_addr(rs->id, (struct sockaddr *)&name))
-		return -errno;
-	rs->bound = name;
-	return 0;
+	return bind_id(rs, &name);
 }
 
 int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)

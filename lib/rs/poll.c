@@ -39,6 +39,13 @@ static int stream_events(const struct evr_rs *rs)
 	return events;
 }
 
+static int listener_events(const struct evr_rs *rs)
+{
+	bool none = TAILQ_EMPTY(&rs->listener.accepted);
+
+	return none && !rs->deaf && !rs->listener.want ? 0 : READABLE;
+}
+
 static int all_events(const struct evr_rs *rs)
 {
 	if (rs->closed)
@@ -49,7 +56,7 @@ static int all_events(const struct evr_rs *rs)
 	case EVR_RS_OPEN:
 		return evr_rs_dgram_events(rs);
 	case EVR_RS_LISTENING:
-		return TAILQ_EMPTY(&rs->listener.accepted) && !rs->deaf ? 0 : READABLE;
+		return listener_events(rs);
 	case EVR_RS_CONNECTED:
 		return stream_events(rs);
 	case EVR_RS_FAILED:

@@ -8,8 +8,8 @@
 enum { LOOK_US = 1000, TURNS = 64 };
 
 /*
- * What the device no longer takes, or gives back undone. Why, the CM may know, and has said it
- * before the queue pair failed: the kernel takes that from us as the device is removed.
+ * What the device no longer takes, or gives back undone. Why, the CM may know, and may have said it
+ * already: the kernel takes the queue pair from us as the device is removed.
  */
 static void fail(struct evr_rs *rs, int error)
 {
@@ -50,11 +50,18 @@ void evr_rs_pump(struct evr_rs *rs)
 
 /* --- completions ----------------------------------------------------------------------------- */
 
-/* Of what the device says, what a program knows. */
+/*
+ * Of what the device says, what a program knows. Of a process that is killed the kernel takes the
+ * memory first, so that its device refuses what still comes, and its CM tells of the end last.
+ */
 static int error_of(enum ibv_wc_status status)
 {
 	switch (status) {
 	case IBV_WC_WR_FLUSH_ERR:
+	case IBV_WC_REM_ACCESS_ERR:
+	case IBV_WC_REM_INV_REQ_ERR:
+	case IBV_WC_REM_OP_ERR:
+	case IBV_WC_REM_ABORT_ERR:
 		return -ECONNRESET;
 	case IBV_WC_RETRY_EXC_ERR:
 	case IBV_WC_RNR_RETRY_EXC_ERR:
@@ -95,14 +102,17 @@ static void take(struct evr_rs *rs, const struct ibv_wc *wc, struct evr_rs_recei
 	}
 }
 
+/* What went wrong here the CM does not know. */
 static void fail_for(struct evr_rs *rs, enum ibv_wc_status status)
 {
+	int error = error_of(status);
+
 	if (evr_stream_status(&rs->stream).finished)
 		return;
-	if (status == IBV_WC_WR_FLUSH_ERR)
-		fail(rs, error_of(status));
+	if (error == -EIO)
+		evr_stream_fail(&rs->stream, error);
 	else
-		evr_stream_fail(&rs->stream, error_of(status));
+		fail(rs, error);
 }
 
 /* After all that has arrived with them. */

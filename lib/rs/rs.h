@@ -67,6 +67,7 @@ struct evr_rs_listener {
 	unsigned int waiting; /* how many are requested */
 	unsigned int backlog; /* how many may be accepting and accepted */
 	unsigned int taken;   /* how many are */
+	int want;	      /* 0 or -errno: of what a peer was refused for; to be told once */
 	bool has_timer;	      /* for those who wait until a place is free */
 	int timer_fd;
 };
@@ -228,6 +229,8 @@ void evr_rs_backlog_due(struct evr_rs *listener);
 void evr_rs_backlog_stop(struct evr_rs *listener);
 void evr_rs_backlog_leave(struct evr_rs *listener, struct evr_rs *child);
 void evr_rs_backlog_drop(struct evr_rs *listener, struct evr_rs *child);
+/* A peer is refused for -errno: raccept() has to tell, if that is a want of this process. */
+void evr_rs_backlog_refuse(struct evr_rs *listener, struct rdma_cm_id *id, int error);
 
 /* progress: posts what the stream hands out by itself. */
 void evr_rs_pump(struct evr_rs *rs);

@@ -154,6 +154,13 @@ static int has_one_peer(const struct evr_rs *rs)
 	return rs->state == EVR_RS_CONNECTED ? -EISCONN : -ENOTCONN;
 }
 
+static ssize_t send_dgram(struct evr_rs *rs, struct evr_rs_send *send, int flags)
+{
+	if (send->direct)
+		return -EOPNOTSUPP;
+	return evr_rs_dgram_send(rs, &send->from, flags, send->to, send->to_len);
+}
+
 ssize_t evr_rs_send_pieces(int socket, struct evr_rs_send *send, int flags)
 {
 	struct evr_rs *rs = evr_rs_enter(socket);
@@ -163,9 +170,8 @@ ssize_t evr_rs_send_pieces(int socket, struct evr_rs_send *send, int flags)
 		return -1;
 	if (send->vectors && !send->from.left)
 		return evr_rs_leave(rs, 0);
-	if (rs->dgram && !send->direct)
-		return evr_rs_leave(
-			rs, evr_rs_dgram_send(rs, &send->from, flags, send->to, send->to_len));
+	if (rs->dgram)
+		return evr_rs_leave(rs, send_dgram(rs, send, flags));
 	ret = send->one_peer ? has_one_peer(rs) : check_flags(flags);
 	if (!ret)
 		ret = send_all(rs, send, !rs->nonblock && !(flags & MSG_DONTWAIT));

@@ -10,7 +10,6 @@
 #include "proto/conndata.h"
 #include "proto/sendq.h"
 #include "proto/sge.h"
-#include "proto/stream.h"
 
 #define FOLDER "/etc/rdma/rsocket/"
 #define TCP_KEEPIDLE_FILE "/proc/sys/net/ipv4/tcp_keepalive_time"
@@ -45,14 +44,12 @@ uint16_t evr_rs_queue_size(int64_t wanted)
 
 uint32_t evr_rs_tx_size(int64_t wanted)
 {
-	if (wanted < EVR_STREAM_FIRST_TRANSFER)
-		return EVR_RS_TX_SIZE_MIN;
-	return (uint32_t)within(wanted, 0, BUFFER_MAX);
+	return (uint32_t)within(wanted, EVR_RS_TX_SIZE_MIN, BUFFER_MAX);
 }
 
 uint32_t evr_rs_rx_size(int64_t wanted)
 {
-	return (uint32_t)within(wanted, 2, BUFFER_MAX);
+	return (uint32_t)within(wanted, EVR_RS_RX_SIZE_MIN, BUFFER_MAX);
 }
 
 /* A size that the peer can be told; so many at least as were asked for. */

@@ -20,6 +20,8 @@ struct evr_rs_options {
 };
 
 enum {
+	/* A peer is shown a half at a time: room for what it sends at first in each. */
+	EVR_RS_RX_SIZE_MIN = 4096,
 	EVR_RS_TX_SIZE_MIN = 4096,
 	EVR_RS_INLINE_MAX = 0xfffe,
 };

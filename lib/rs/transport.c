@@ -104,6 +104,20 @@ static int register_rings(struct evr_rs_transport *transport, struct evr_stream_
 
 /* --- queues ---------------------------------------------------------------------------------- */
 
+/* What a queue of completions has beside a place for each of both queues. */
+enum { CQ_OTHERS = EVR_SENDQ_CONTROL + 1 };
+
+/* They complete in one queue: the longer of them gives way, but not below a half of it. */
+static void share_cq(struct evr_stream_config *config, uint32_t places)
+{
+	uint32_t half = places / 2, sq = config->sq_size, rq = config->rq_size;
+
+	if (sq + rq <= places)
+		return;
+	config->sq_size = (uint16_t)(sq <= half ? sq : places - evr_smaller(rq, half));
+	config->rq_size = (uint16_t)(places - config->sq_size);
+}
+
 /* What the device has of it. */
 static int fit_queues(struct rdma_cm_id *id, struct evr_stream_config *config)
 {
@@ -113,10 +127,12 @@ static int fit_queues(struct rdma_cm_id *id, struct evr_stream_config *config)
 
 	if (ret)
 		return ret;
-	if (most < EVR_SENDQ_MIN + EVR_SENDQ_CONTROL)
+	if (most < EVR_SENDQ_MIN + EVR_SENDQ_CONTROL ||
+		attr.max_cqe < 2 * EVR_SENDQ_MIN + CQ_OTHERS)
 		return -ENOTSUP;
 	config->sq_size = (uint16_t)evr_smaller(config->sq_size, most);
 	config->rq_size = (uint16_t)evr_smaller(config->rq_size, most - EVR_SENDQ_CONTROL);
+	share_cq(config, (uint32_t)attr.max_cqe - CQ_OTHERS);
 	return 0;
 }
 

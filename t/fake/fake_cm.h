@@ -119,6 +119,7 @@ struct fake_id {
 	enum fake_conn_state conn;
 	bool has_cm; /* the kernel's cm_id.ib or cm_id.iw */
 	struct fake_device *device;
+	struct fake_device *found; /* by an attempt to bind it, which may have failed */
 	struct sockaddr_storage src;
 	struct sockaddr_storage dst;
 	bool bound;

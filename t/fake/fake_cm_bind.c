@@ -80,12 +80,28 @@ static int take_port(struct fake_id *id)
 	return err;
 }
 
+/* An id looks for the interface of an address once; on RoCE there has to be a GID of it, too. */
+static struct fake_device *find_device(struct fake_id *id, const void *addr, int *err)
+{
+	struct fake_device *owner = fake_addr_owner(addr);
+
+	*err = fake_addr_plain(addr) || family_of(addr) == AF_IB || id->found ? -ENODEV
+									      : -EADDRNOTAVAIL;
+	if (id->found && id->found->kind == FAKE_IWARP)
+		return id->found;
+	if (id->found && owner != id->found)
+		return NULL;
+	id->found = owner;
+	return owner;
+}
+
 static int bind_device(struct fake_id *id, const void *addr)
 {
-	struct fake_device *device = fake_addr_owner(addr);
+	int err;
+	struct fake_device *device = find_device(id, addr, &err);
 
 	if (!device)
-		return fake_addr_plain(addr) || family_of(addr) == AF_IB ? -ENODEV : -EADDRNOTAVAIL;
+		return err;
 	if (id->ps == RDMA_PS_IPOIB && device->kind != FAKE_IB)
 		return -EINVAL;
 	id->device = device;

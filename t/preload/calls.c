@@ -93,6 +93,25 @@ START_TEST(a_listener_takes_either_in_turns)
 }
 END_TEST
 
+/* Its client has locked memory twice by then. */
+START_TEST(who_is_refused_for_want_of_memory_comes_by_tcp)
+{
+	struct sockaddr_in addr;
+	int listener = places_listen(0, &addr), client = places_socket(0), server;
+
+	fake_fail_later("ibv_reg_mr", 3, ENOMEM);
+	ck_assert_ok(places_connect(client, &addr));
+	ck_assert(!places_by_rdma(client));
+	server = accept(listener, NULL, NULL);
+	ck_assert_int_ge(server, 0);
+	places_say(client, "plain");
+	places_hear(server, "plain");
+	close(server);
+	close(client);
+	close(listener);
+}
+END_TEST
+
 START_TEST(a_listener_whose_device_goes_keeps_tcp)
 {
 	struct sockaddr_in addr;
@@ -824,6 +843,7 @@ int main(void)
 		bytes_go_by_rdma_both_ways,
 		a_listener_takes_tcp_as_well,
 		a_listener_takes_either_in_turns,
+		who_is_refused_for_want_of_memory_comes_by_tcp,
 		a_listener_whose_device_goes_keeps_tcp,
 		an_rsocket_that_has_ended_goes_with_its_listener,
 		a_listener_by_rdma_alone_whose_device_goes_shows_its_end,

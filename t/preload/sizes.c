@@ -65,6 +65,13 @@ START_TEST(what_is_no_size_changes_nothing)
 }
 END_TEST
 
+START_TEST(what_is_more_than_a_number_changes_nothing)
+{
+	give("100x", "50 60", "16k");
+	expect_sizes(SQ, RQ, INLINE);
+}
+END_TEST
+
 START_TEST(what_is_no_number_of_the_machine_changes_nothing)
 {
 	give("99999999999999999999", "-99999999999999999999", "18446744073709551617");
@@ -74,7 +81,7 @@ END_TEST
 
 START_TEST(what_is_out_of_its_range_is_brought_into_it)
 {
-	give("4294967297", "1", "4294967297");
+	give("99999999999", "1", "4294967297");
 	expect_sizes(65534, 16, 65534);
 }
 END_TEST
@@ -85,6 +92,7 @@ int main(void)
 		each_variable_is_a_size,
 		without_variables_there_are_defaults,
 		what_is_no_size_changes_nothing,
+		what_is_more_than_a_number_changes_nothing,
 		what_is_no_number_of_the_machine_changes_nothing,
 		what_is_out_of_its_range_is_brought_into_it,
 	};

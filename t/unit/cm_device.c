@@ -52,6 +52,28 @@ START_TEST(devices_are_told_apart)
 }
 END_TEST
 
+/* libibverbs tries a second name of the file then, which is not there. */
+START_TEST(a_device_that_may_not_be_opened_says_so)
+{
+	struct rdma_cm_id *id = cm_id(channel, RDMA_PS_TCP);
+
+	fake_fail_next("ibv_open_device", ENOENT);
+	fake_fail_next("open", EACCES);
+	ck_assert_fails(rdma_bind_addr(id, cm_addr(FAKE_ROCE_IP, 0)), EACCES);
+	cm_destroy(id);
+}
+END_TEST
+
+START_TEST(a_device_without_a_file_says_so)
+{
+	struct rdma_cm_id *id = cm_id(channel, RDMA_PS_TCP);
+
+	fake_fail_next("ibv_open_device", ENOENT);
+	ck_assert_fails(rdma_bind_addr(id, cm_addr(FAKE_ROCE_IP, 0)), ENOENT);
+	cm_destroy(id);
+}
+END_TEST
+
 /* --- without ids -------------------------------------------------------------------------- */
 
 /* What the program has of it, if only the context, the library cannot know. */
@@ -322,6 +344,8 @@ int main(void)
 	const TTest *const tests[] = {
 		ids_on_a_device_share_it,
 		devices_are_told_apart,
+		a_device_that_may_not_be_opened_says_so,
+		a_device_without_a_file_says_so,
 		a_listed_device_stays_open,
 		a_device_stays_open_after_its_last_id,
 		a_device_stays_open_after_the_last_channel,

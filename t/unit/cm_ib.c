@@ -142,6 +142,8 @@ START_TEST(only_infiniband_has_ip_over_infiniband)
 	id = cm_id(channel, RDMA_PS_IPOIB);
 	ck_assert_int_eq(id->qp_type, IBV_QPT_UD);
 	ck_assert_fails(rdma_bind_addr(id, cm_addr(FAKE_ROCE_IP, 0)), EINVAL);
+	cm_destroy(id);
+	id = cm_id(channel, RDMA_PS_IPOIB);
 	ck_assert_ok(rdma_bind_addr(id, cm_addr(FAKE_IB_IP, 0)));
 	ck_assert(id->verbs && id->port_num == 1);
 }

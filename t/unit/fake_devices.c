@@ -98,11 +98,11 @@ END_TEST
 START_TEST(only_infiniband_has_the_ipoib_port_space)
 {
 	int fd = raw_open();
-	uint32_t id = raw_create(fd, 1, RDMA_PS_IPOIB);
+	uint32_t a = raw_create(fd, 1, RDMA_PS_IPOIB), b = raw_create(fd, 2, RDMA_PS_IPOIB);
 
-	ck_assert_int_eq(raw_bind(fd, id, FAKE_ROCE_IP, 0), -EINVAL);
+	ck_assert_int_eq(raw_bind(fd, a, FAKE_ROCE_IP, 0), -EINVAL);
 	fake_device_add(FAKE_IB);
-	ck_assert_int_eq(raw_bind(fd, id, FAKE_IB_IP, 0), 0);
+	ck_assert_int_eq(raw_bind(fd, b, FAKE_IB_IP, 0), 0);
 	raw_close(fd);
 }
 END_TEST

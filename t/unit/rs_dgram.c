@@ -244,6 +244,29 @@ START_TEST(a_port_that_is_closed_refuses)
 }
 END_TEST
 
+static void expect_no_mappings(int fd)
+{
+	char memory[8];
+
+	ck_assert_fails(riomap(fd, memory, sizeof(memory), PROT_WRITE, 0, 0), EOPNOTSUPP);
+	ck_assert_fails(riounmap(fd, memory, sizeof(memory)), EOPNOTSUPP);
+	ck_assert_fails(riowrite(fd, "x", 1, 0, 0), EOPNOTSUPP);
+}
+
+START_TEST(mappings_are_not_for_datagrams)
+{
+	int fd = dgram_open_one(0);
+	struct sockaddr_in addr;
+
+	expect_no_mappings(fd);
+	addr = dgram_bind_to(fd, DGRAM_HOST);
+	expect_no_mappings(fd);
+	ck_assert_ok(rconnect(fd, (struct sockaddr *)&addr, sizeof(addr)));
+	expect_no_mappings(fd);
+	ck_assert_ok(rclose(fd));
+}
+END_TEST
+
 START_TEST(what_is_of_streams_is_not_for_datagrams)
 {
 	int fd = dgram_open_one(0), value = 0;
@@ -253,7 +276,6 @@ START_TEST(what_is_of_streams_is_not_for_datagrams)
 	ck_assert_fails(rlisten(fd, 1), EOPNOTSUPP);
 	ck_assert_fails(raccept(fd, NULL, NULL), EOPNOTSUPP);
 	dgram_bind_to(fd, DGRAM_HOST);
-	ck_assert_fails(riowrite(fd, "x", 1, 0, 0), EOPNOTSUPP);
 	ck_assert_fails(rsend(fd, "x", 1, MSG_OOB), EOPNOTSUPP);
 	ck_assert_ok(rgetsockopt(fd, SOL_SOCKET, SO_TYPE, &value, &len));
 	ck_assert_int_eq(value, SOCK_DGRAM);
@@ -370,6 +392,17 @@ START_TEST(without_a_device_it_goes_by_udp_until_there_is_one)
 }
 END_TEST
 
+START_TEST(queues_that_the_device_has_not_are_as_long_as_it_has)
+{
+	struct dgram_two two = dgram_make_two(0);
+
+	fake_device_attr(FAKE_ROCE)->max_cqe = 8;
+	dgram_meet(&two);
+	ck_assert_uint_eq(dgram_pass(two.a, two.b, &two.b_addr, 10), 1);
+	dgram_close_two(&two);
+}
+END_TEST
+
 static void fail_poll(void *arg)
 {
 	fake_fail_next("ibv_poll_cq", EIO);
@@ -445,12 +478,14 @@ int main(void)
 		a_connected_one_hears_its_peer_only,
 		a_stranger_on_the_queue_pair_of_a_connected_one_is_not_heard,
 		a_port_that_is_closed_refuses,
+		mappings_are_not_for_datagrams,
 		what_is_of_streams_is_not_for_datagrams,
 		a_wait_ends_at_its_time,
 		what_is_no_message_is_dropped,
 		queue_pairs_that_are_not_for_messages_are_not_believed,
 		more_than_there_is_room_for_is_lost_and_the_rest_is_whole,
 		without_a_device_it_goes_by_udp_until_there_is_one,
+		queues_that_the_device_has_not_are_as_long_as_it_has,
 		who_waits_for_a_place_in_a_queue_that_fails_sends_by_udp,
 		whatever_fails_nothing_is_left,
 	};

@@ -193,7 +193,7 @@ static void expect_in_turn(const int expected[])
 
 START_TEST(what_is_too_little_is_the_least)
 {
-	const int least[LEN(settings)] = { 2, 4096, 16, 16, 0, 0 };
+	const int least[LEN(settings)] = { 4096, 4096, 16, 16, 0, 0 };
 
 	write_all("-5\n");
 	expect_in_turn(least);
@@ -246,6 +246,48 @@ START_TEST(what_the_program_sets_comes_after_them)
 }
 END_TEST
 
+START_TEST(buffers_of_a_program_have_a_least_size)
+{
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0), tiny, i;
+
+	for (i = 0; i < 2; i++) {
+		for (tiny = -1; tiny < 2048; tiny += 683) {
+			ck_assert_ok(rsetsockopt(
+				fd, SOL_SOCKET, settings[i].option, &tiny, sizeof(tiny)));
+			ck_assert_int_eq(get(fd, &settings[i]), 4096);
+		}
+	}
+	ck_assert_ok(rclose(fd));
+}
+END_TEST
+
+static void set_queues(int fd, int size)
+{
+	ck_assert_ok(rsetsockopt(fd, SOL_RDMA, RDMA_SQSIZE, &size, sizeof(size)));
+	ck_assert_ok(rsetsockopt(fd, SOL_RDMA, RDMA_RQSIZE, &size, sizeof(size)));
+}
+
+/* The default is more than the last of these devices has; the first has too few completions. */
+START_TEST(queues_that_the_device_has_not_are_as_long_as_it_has)
+{
+	static const struct {
+		int max_cqe, max_qp_wr, size;
+	} devices[] = { { 32767, 65535, 65534 }, { 1 << 20, 16384, 65534 }, { 100, 16384, 384 } };
+	struct rs_pair pair;
+	size_t i;
+
+	for (i = 0; i < LEN(devices); i++) {
+		fake_device_attr(FAKE_ROCE)->max_cqe = devices[i].max_cqe;
+		fake_device_attr(FAKE_ROCE)->max_qp_wr = devices[i].max_qp_wr;
+		pair.listener = rs_listener();
+		set_queues(pair.listener, devices[i].size);
+		pair = rs_connect_to(pair.listener);
+		rs_pass(pair.client, pair.server, 1000000);
+		rs_close(&pair);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -259,6 +301,8 @@ int main(void)
 		what_is_too_much_is_the_most,
 		they_are_read_when_the_first_one_is_made,
 		what_the_program_sets_comes_after_them,
+		buffers_of_a_program_have_a_least_size,
+		queues_that_the_device_has_not_are_as_long_as_it_has,
 	};
 
 	return unit_main("rs_settings", tests, LEN(tests), set_up, tear_down);

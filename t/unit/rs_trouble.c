@@ -79,6 +79,17 @@ START_TEST(a_blocking_connect_whose_events_cannot_be_read_fails)
 }
 END_TEST
 
+START_TEST(a_connect_to_a_device_that_may_not_be_opened_says_so)
+{
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+	const struct sockaddr *addr = cm_addr(FAKE_ROCE_IP, CM_PORT);
+
+	fake_fail_next("ibv_open_device", EACCES);
+	ck_assert_fails(rconnect(fd, addr, sizeof(struct sockaddr_in)), EACCES);
+	ck_assert_ok(rclose(fd));
+}
+END_TEST
+
 /* Blocking, so that no other thread reads them. */
 START_TEST(a_connection_whose_events_cannot_be_read_ends)
 {
@@ -230,6 +241,76 @@ START_TEST(a_queue_pair_that_was_taken_is_a_connection_that_was_reset)
 }
 END_TEST
 
+/*
+ * A peer that is killed: the kernel takes its memory first, then its queue pair, and its CM tells
+ * of it last.
+ */
+static void take_memory(int fd)
+{
+	struct evr_rs *rs = evr_rs_get(fd);
+
+	ck_assert_int_eq(ibv_dereg_mr(rs->transport.shown), 0);
+	rs->transport.shown = NULL;
+	evr_rs_put(rs);
+}
+
+static void send_until_told(int fd)
+{
+	while (rsend(fd, "a", 1, 0) > 0)
+		;
+}
+
+START_TEST(a_peer_whose_memory_was_taken_is_a_connection_that_was_reset)
+{
+	struct rs_pair pair = rs_connect();
+
+	rs_pass(pair.client, pair.server, 1000);
+	ck_assert_ok(rfcntl(pair.client, F_SETFL, O_RDWR));
+	take_memory(pair.server);
+	send_until_told(pair.client);
+	ck_assert_int_eq(errno, ECONNRESET);
+	rs_close(&pair);
+}
+END_TEST
+
+static void answer_no_more(struct rs_pair *pair)
+{
+	*pair = rs_connect();
+	rs_pass(pair->client, pair->server, 1000);
+	ck_assert_ok(rfcntl(pair->client, F_SETFL, O_RDWR));
+	ck_assert_ok(rfcntl(pair->server, F_SETFL, O_RDWR));
+	take_queue_pair(pair->server);
+	ck_assert_int_eq(rsend(pair->client, "a", 1, 0), 1);
+	ck_assert_uint_eq(fake_time_out_work(), 1);
+}
+
+/* What the CM has said comes before what the device guesses. */
+START_TEST(a_peer_that_answers_no_more_and_has_left_is_a_connection_that_was_reset)
+{
+	struct rs_pair pair;
+	struct evr_rs *rs;
+	char byte;
+
+	answer_no_more(&pair);
+	rs = evr_rs_get(pair.client);
+	ck_assert_int_eq(fake_inject(rs->id, RDMA_CM_EVENT_DISCONNECTED, 0), 0);
+	evr_rs_put(rs);
+	ck_assert_fails(rrecv(pair.client, &byte, 1, 0), ECONNRESET);
+	rs_close(&pair);
+}
+END_TEST
+
+START_TEST(a_peer_that_answers_no_more_is_a_time_that_is_over)
+{
+	struct rs_pair pair;
+	char byte;
+
+	answer_no_more(&pair);
+	ck_assert_fails(rrecv(pair.client, &byte, 1, 0), ETIMEDOUT);
+	rs_close(&pair);
+}
+END_TEST
+
 /* --- ports that are taken -------------------------------------------------------------------- */
 
 static void take_each_port(void)
@@ -355,6 +436,30 @@ START_TEST(one_that_was_refused_tries_again_from_where_it_is_bound)
 	ck_assert_ok(rgetsockname(fd, (struct sockaddr *)&own, &len));
 	ck_assert_int_eq(ntohs(own.sin_port), 1234);
 	ck_assert_ok(rclose(fd));
+}
+END_TEST
+
+/* The kernel's id goes on with the interface that it has found. */
+static void expect_as_new(const char *ip)
+{
+	int listener = rsocket(AF_INET, SOCK_STREAM, 0), fd = rsocket(AF_INET, SOCK_STREAM, 0);
+	const socklen_t len = sizeof(struct sockaddr_in);
+
+	ck_assert_ok(rbind(listener, cm_addr(ip, CM_PORT), len));
+	ck_assert_fails(rbind(fd, cm_addr(ip, CM_PORT), len), EADDRINUSE);
+	ck_assert_fails(rbind(fd, cm_addr("192.0.2.77", CM_PORT), len), EADDRNOTAVAIL);
+	ck_assert_ok(rbind(fd, cm_addr(ip, CM_PORT + 1), len));
+	ck_assert_fails(rbind(fd, cm_addr(ip, CM_PORT + 2), len), EINVAL);
+	ck_assert_ok(rlisten(fd, 1));
+	ck_assert_ok(rclose(fd));
+	ck_assert_ok(rclose(listener));
+}
+
+START_TEST(one_that_could_not_be_bound_is_as_new)
+{
+	fake_device_add(FAKE_IWARP);
+	expect_as_new(FAKE_ROCE_IP);
+	expect_as_new(FAKE_IWARP_IP);
 }
 END_TEST
 
@@ -665,6 +770,76 @@ END_TEST
 
 /* --- listeners ------------------------------------------------------------------------------- */
 
+/* The calls that fail are those of the server: its client has made two of each kind of memory. */
+static const struct want {
+	const char *call;
+	unsigned int after;
+	int error;
+} wants[] = {
+	{ "ibv_reg_mr", 3, ENOMEM },
+	{ "ibv_reg_mr", 4, EPERM },
+	{ "ibv_create_comp_channel", 2, EMFILE },
+};
+
+static void expect_told_once(const struct want *want)
+{
+	int listener = rs_listener(), client;
+	struct rs_pair pair;
+
+	fake_fail_later(want->call, want->after, want->error);
+	client = rs_client();
+	ck_assert_int_eq(rs_await(listener, POLLIN), POLLIN);
+	ck_assert_fails(raccept(listener, NULL, NULL), want->error);
+	ck_assert_fails(raccept(listener, NULL, NULL), EAGAIN);
+	ck_assert_int_eq(rs_events(listener, POLLIN), 0);
+	rs_await(client, POLLOUT);
+	ck_assert_int_eq(error_of(client), ECONNREFUSED);
+	ck_assert_ok(rclose(client));
+	pair = rs_connect_to(listener);
+	rs_close(&pair);
+}
+
+START_TEST(raccept_says_once_of_what_there_is_too_little_for_a_peer)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(wants) / sizeof(wants[0]); i++)
+		expect_told_once(&wants[i]);
+}
+END_TEST
+
+START_TEST(who_is_accepted_comes_before_a_want)
+{
+	struct rs_pair pair = { .listener = rs_listener(), .client = rs_client() };
+	int refused;
+
+	ck_assert_int_eq(rs_await(pair.client, POLLOUT), POLLOUT);
+	fake_fail_later("ibv_reg_mr", 3, ENOMEM);
+	refused = rs_client();
+	ck_assert_int_ne(rs_await(refused, POLLOUT) & POLLERR, 0);
+	pair.server = raccept(pair.listener, NULL, NULL);
+	ck_assert_int_ge(pair.server, 0);
+	ck_assert_fails(raccept(pair.listener, NULL, NULL), ENOMEM);
+	ck_assert_fails(raccept(pair.listener, NULL, NULL), EAGAIN);
+	ck_assert_ok(rclose(refused));
+	rs_close(&pair);
+}
+END_TEST
+
+/* A peer that is no rsocket, or breaks off, is no want of the process. */
+START_TEST(raccept_says_nothing_of_a_peer_that_is_refused_for_itself)
+{
+	int listener = rs_listener(), client;
+
+	fake_fail_next("ACCEPT", ECONNRESET);
+	client = rs_client();
+	ck_assert_int_ne(rs_await(client, POLLOUT) & POLLERR, 0);
+	ck_assert_fails(raccept(listener, NULL, NULL), EAGAIN);
+	ck_assert_ok(rclose(client));
+	ck_assert_ok(rclose(listener));
+}
+END_TEST
+
 /* The accepted one may get the number that the listener had. */
 START_TEST(raccept_on_a_number_that_was_closed_behind_its_back_returns)
 {
@@ -782,12 +957,16 @@ int main(void)
 		rpoll_for_what_there_is_anyway_reports_a_hangup,
 		a_connect_whose_events_cannot_be_read_fails,
 		a_blocking_connect_whose_events_cannot_be_read_fails,
+		a_connect_to_a_device_that_may_not_be_opened_says_so,
 		a_connection_whose_events_cannot_be_read_ends,
 		raccept_says_when_events_cannot_be_read_and_then_goes_on,
 		who_waits_for_a_queue_that_cannot_be_armed_is_told,
 		who_waits_for_a_queue_that_fails_as_it_is_armed_is_told,
 		what_a_device_of_iwarp_does_not_take_is_told,
 		a_queue_pair_that_was_taken_is_a_connection_that_was_reset,
+		a_peer_whose_memory_was_taken_is_a_connection_that_was_reset,
+		a_peer_that_answers_no_more_and_has_left_is_a_connection_that_was_reset,
+		a_peer_that_answers_no_more_is_a_time_that_is_over,
 		a_port_that_is_taken_is_followed_by_another,
 		an_address_without_a_port_is_kept_with_each_of_them,
 		a_port_to_listen_on_that_is_taken_is_followed_by_another,
@@ -795,6 +974,7 @@ int main(void)
 		a_port_that_was_given_is_the_only_one,
 		the_end_of_ports_ends_the_attempt,
 		one_that_was_refused_tries_again_from_where_it_is_bound,
+		one_that_could_not_be_bound_is_as_new,
 		no_address_is_a_fault_as_no_memory_is,
 		a_listener_loses_its_device,
 		a_device_of_iwarp_that_goes_is_the_reason,
@@ -808,6 +988,9 @@ int main(void)
 		a_listener_hands_keepalives_on,
 		a_reset_behind_some_bytes_is_told_by_the_next_call,
 		who_only_looks_leaves_a_reset_to_the_next_call,
+		raccept_says_once_of_what_there_is_too_little_for_a_peer,
+		who_is_accepted_comes_before_a_want,
+		raccept_says_nothing_of_a_peer_that_is_refused_for_itself,
 		raccept_on_a_number_that_was_closed_behind_its_back_returns,
 		a_larger_backlog_is_for_those_who_wait_already,
 		a_child_has_no_rsockets_and_waits_for_none_of_its_parents_threads,
