@@ -97,10 +97,10 @@ int rclose(int socket);
  * There is no ancillary data: rrecvmsg() and rsendmsg() with room for it are ENOTSUP. An address
  * given to rsendto() is EISCONN. No signal is ever raised. Fails with: EAGAIN (also when the time
  * of SO_RCVTIMEO or SO_SNDTIMEO is over), EINTR, ENOTCONN, EPIPE (this side was shut down),
- * ECONNRESET (the peer has closed, was killed, or refused what was sent), ETIMEDOUT (the peer does not answer
- * any more), EIO, EPROTO and the like (the peer broke the protocol); EMSGSIZE (a message of too
- * many pieces); EFAULT and EINVAL (memory, a length or a number of pieces that makes no sense). Why
- * it ended is told once: then receiving is the end, and sending EPIPE.
+ * ECONNRESET (the peer has closed, was killed, or refused what was sent), ETIMEDOUT (the peer does
+ * not answer any more), EIO, EPROTO and the like (the peer broke the protocol); EMSGSIZE (a message
+ * of too many pieces); EFAULT and EINVAL (memory, a length or a number of pieces that makes no
+ * sense). Why it ended is told once: then receiving is the end, and sending EPIPE.
  */
 ssize_t rrecv(int socket, void *buf, size_t len, int flags);
 ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr,
