@@ -71,7 +71,7 @@ static bool is_believed(const struct hostile *hostile, const struct greeting *ro
 /* Where it shows nothing of its own, what goes there by itself fails. */
 static bool is_no_harm(int error)
 {
-	return !error || error == EIO || error == EACCES || error == ECONNRESET;
+	return !error || error == ECONNRESET;
 }
 
 /* --- to a listener --------------------------------------------------------------------------- */

@@ -26,6 +26,32 @@ static void set_down(struct evr_pipe *pipe, const struct evrdma_error *error)
 	pipe->ops->down(pipe, error);
 }
 
+/*
+ * Of a process that is killed the kernel takes the memory first, so that its device refuses what still
+ * comes: nothing that anybody may or may not do.
+ */
+static bool is_refused_by_peer(const struct evrdma_error *error)
+{
+	switch (error->wc_status) {
+	case IBV_WC_REM_ACCESS_ERR:
+	case IBV_WC_REM_INV_REQ_ERR:
+	case IBV_WC_REM_OP_ERR:
+	case IBV_WC_REM_ABORT_ERR:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void on_error(struct evr_pipe *pipe, const struct evrdma_error *error)
+{
+	struct evrdma_error told = *error;
+
+	if (is_refused_by_peer(error))
+		told.err = ECONNRESET;
+	set_down(pipe, &told);
+}
+
 static void set_down_for(struct evr_pipe *pipe, int err)
 {
 	struct evrdma_error error;
@@ -151,7 +177,7 @@ static void on_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
 		on_disconnected(pipe);
 		break;
 	case EVRDMA_CONN_ERROR:
-		set_down(pipe, error);
+		on_error(pipe, error);
 		break;
 	case EVRDMA_CONN_CLOSED:
 		set_down_for(pipe, ECANCELED);
