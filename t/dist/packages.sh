@@ -64,8 +64,8 @@ check_contents() {
 		evrdma-rdmacm-dev /usr/lib/\*/evrdma/pkgconfig/librdmacm\.pc
 		evrdma-rdmacm-dev /usr/share/evrdma/man/man3/rdma_[a-z_]+\.3(\.gz)?
 		evrdma-rdmacm-dev /usr/share/evrdma/man/man7/(rdma_cm|rsocket)\.7(\.gz)?
-		evrdma-tools /usr/bin/ev-[a-z_]+
-		evrdma-tools /usr/share/man/man1/ev-[a-z_]+\.1\.gz
+		evrdma-tools /usr/bin/(ev-[a-z_]+|evrdma-perf)
+		evrdma-tools /usr/share/man/man1/(ev-[a-z_]+|evrdma-perf)\.1\.gz
 		libevrdma-dev /usr/include/evrdma/[a-z]+\.h
 		libevrdma-dev /usr/lib/\*/libevrdma\.so
 		libevrdma-dev /usr/lib/\*/pkgconfig/evrdma\.pc

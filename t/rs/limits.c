@@ -215,14 +215,30 @@ END_TEST
 
 /* --- sending --------------------------------------------------------------------------------- */
 
+/* A kernel may still take some a moment later. Returns what it took, and when the last call began. */
+static size_t send_to_the_end(int fd, size_t sent, int64_t *begun)
+{
+	ssize_t ret;
+	char byte;
+
+	do {
+		fill(&byte, sizeof(byte), sent);
+		*begun = now_ms();
+		ret = call()->send(fd, &byte, sizeof(byte), 0);
+		sent += ret > 0;
+	} while (ret > 0);
+	ck_assert_int_eq(ret, -1);
+	return sent;
+}
+
 START_TEST(to_send_ends_at_its_limit)
 {
 	struct pair pair = make_pair();
 	size_t sent = fill_up(pair.client);
-	int64_t begun = now_ms();
+	int64_t begun;
 
 	be_limited(pair.client, SO_SNDTIMEO);
-	ck_assert_int_eq(call()->send(pair.client, "x", 1, 0), -1);
+	sent = send_to_the_end(pair.client, sent, &begun);
 	ck_assert_int_eq(errno, EAGAIN);
 	expect_waited(begun);
 	ck_assert_int_eq(so_error(pair.client), 0);

@@ -165,22 +165,29 @@ START_TEST(who_comes_between_two_looks_is_seen)
 }
 END_TEST
 
+/* Each has a case of its own, to be run alone. */
+static void add(Suite *suite, const char *name, const TTest *test)
+{
+	TCase *tcase = tcase_create(name);
+
+	tcase_set_timeout(tcase, TIMEOUT_S);
+	tcase_add_test(tcase, test);
+	suite_add_tcase(suite, tcase);
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("random");
-	TCase *cases = tcase_create("random");
 	SRunner *runner;
 	int failed;
 
 	first = from_environment("EVR_RS_SEED", 1);
 	count = from_environment("EVR_RS_SCHEDULES", EVR_RS_SCHEDULE_COUNT);
-	tcase_set_timeout(cases, TIMEOUT_S);
-	tcase_add_test(cases, who_waits_is_woken_and_each_byte_comes_once);
+	add(suite, "streams", who_waits_is_woken_and_each_byte_comes_once);
 	if (fake_kind_to_test(FAKE_ROCE) != FAKE_IWARP)
-		tcase_add_test(cases, one_thread_does_the_same_again);
-	tcase_add_test(cases, who_comes_between_two_looks_is_seen);
-	tcase_add_test(cases, each_datagram_comes_once_and_who_waits_is_woken);
-	suite_add_tcase(suite, cases);
+		add(suite, "alone", one_thread_does_the_same_again);
+	add(suite, "between", who_comes_between_two_looks_is_seen);
+	add(suite, "datagrams", each_datagram_comes_once_and_who_waits_is_woken);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

@@ -136,9 +136,39 @@ START_TEST(one_that_listens_no_more_keeps_nobody_waiting)
 }
 END_TEST
 
+/* They are connected, and nobody accepts them. */
+static void connect_each(int *clients, int listener)
+{
+	int i;
+
+	for (i = 0; i < PLACES; i++) {
+		clients[i] = rs_client();
+		while (!rs_events(clients[i], POLLOUT))
+			rs_events(listener, POLLIN);
+	}
+}
+
+START_TEST(a_larger_backlog_has_places_for_those_who_wait_already)
+{
+	int listener = rs_listener(), clients[PLACES], last, i;
+
+	connect_each(clients, listener);
+	last = rs_client();
+	rs_events(listener, POLLIN);
+	ck_assert_int_eq(rs_events(last, POLLOUT), 0);
+	ck_assert_ok(rlisten(listener, BACKLOG + 1));
+	ck_assert_int_eq(rs_await(last, POLLOUT), POLLOUT);
+	for (i = 0; i < PLACES; i++)
+		ck_assert_ok(rclose(clients[i]));
+	ck_assert_ok(rclose(last));
+	ck_assert_ok(rclose(listener));
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
+		a_larger_backlog_has_places_for_those_who_wait_already,
 		a_place_that_was_kept_for_long_is_the_next_ones,
 		who_waits_for_one_needs_nobody_else_to_come,
 		one_that_listens_no_more_keeps_nobody_waiting,
