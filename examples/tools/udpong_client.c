@@ -1,5 +1,6 @@
 #include "udpong.h"
 #include "common.h"
+#include "remedy.h"
 #include "series.h"
 
 #include <endian.h>
@@ -165,11 +166,13 @@ static int connect_to(struct udpong *test)
 	if (lookup->src_len)
 		ret = sock_bind(&test->sock, (struct sockaddr *)&lookup->src, lookup->src_len);
 	if (ret)
-		return tool_complain(UDPONG, "bind to the address of -b: %s", strerror(-ret));
+		return tool_complain(UDPONG, "bind to the address of -b: %s%s", strerror(-ret),
+			remedy_find(ret, test->options.plain));
 	ret = sock_connect(&test->sock, (struct sockaddr *)&lookup->addr, lookup->len);
 	if (ret)
-		return tool_complain(UDPONG, "connect to %s: %s",
-			lookup_text(text, &lookup->addr, lookup->len), strerror(-ret));
+		return tool_complain(UDPONG, "connect to %s: %s%s",
+			lookup_text(text, &lookup->addr, lookup->len), strerror(-ret),
+			remedy_find_client(ret, test->options.plain));
 	return 0;
 }
 

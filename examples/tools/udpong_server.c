@@ -1,5 +1,6 @@
 #include "udpong.h"
 #include "common.h"
+#include "remedy.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -136,8 +137,9 @@ int udpong_serve(struct udpong *test)
 	server->test = test;
 	ret = sock_bind(&test->sock, (struct sockaddr *)&test->lookup.addr, test->lookup.len);
 	if (ret)
-		tool_complain(UDPONG, "bind to %s: %s; choose another with -b or -p",
-			lookup_text(text, &test->lookup.addr, test->lookup.len), strerror(-ret));
+		tool_complain(UDPONG, "bind to %s: %s%s",
+			lookup_text(text, &test->lookup.addr, test->lookup.len), strerror(-ret),
+			remedy_find_server(ret, test->options.plain, test->options.bind != NULL));
 	while (!ret)
 		ret = serve_next(server);
 	free(server);
