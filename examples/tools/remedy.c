@@ -25,6 +25,7 @@ static const struct {
 	{ EMFILE, "; allow more open files (ulimit -n)" },
 	{ ENFILE, "; the system has too many open files" },
 	{ ENOMEM, "; allow more locked memory (ulimit -l)" },
+	{ EMSGSIZE, "; make -S smaller" },
 	{ ETIMEDOUT, "; see whether the other side is up and the network leads there" },
 };
 

@@ -3,8 +3,8 @@
 #define TOOLS_REMEDY_H
 
 /*
- * What follows the text of an error that opening, binding, listening or connecting gave, with "; "
- * in front of it, or "" when there is nothing to say. A plain socket is TCP's or UDP's.
+ * What follows the text of an error that a call gave, with "; " in front of it, or "" when there is
+ * nothing to say. A plain socket is TCP's or UDP's.
  */
 const char *remedy_find(int err, int plain);
 

@@ -41,6 +41,12 @@ static int recv_answer(struct client *client, struct udpong_message *answer, int
 	return ret < 0 ? (int)ret : 0;
 }
 
+static int fail(const struct client *client, ssize_t err)
+{
+	return tool_complain(UDPONG, "datagrams: %s%s", strerror((int)-err),
+		remedy_find((int)err, client->test->options.plain));
+}
+
 static int give_up(const struct client *client)
 {
 	return tool_complain(UDPONG, "no answer for %ld seconds; see whether a server runs there",
@@ -73,7 +79,7 @@ static int ask(
 		if (ret >= 0)
 			return 0;
 		if (!is_silent(ret))
-			return tool_complain(UDPONG, "datagrams: %s", strerror((int)-ret));
+			return fail(client, ret);
 		if (client->test->options.patience_s && series_now() > until)
 			return give_up(client);
 		if (ret == -ECONNREFUSED)
@@ -89,7 +95,7 @@ static int send_one_way(struct client *client, const struct series_run *run)
 	for (long i = 0; i < run->transfers && ret >= 0; i++)
 		ret = udpong_send(client->test, &client->message, (size_t)run->size_bytes, NULL, 0);
 	if (ret < 0)
-		return tool_complain(UDPONG, "rsend: %s", strerror((int)-ret));
+		return fail(client, ret);
 	return 0;
 }
 

@@ -122,7 +122,8 @@ static int serve_next(struct server *server)
 			  : 0;
 	}
 	if (ret < 0 && !is_of_one(ret))
-		return tool_complain(UDPONG, "datagrams: %s", strerror((int)-ret));
+		return tool_complain(UDPONG, "datagrams: %s%s", strerror((int)-ret),
+			remedy_find((int)ret, test->options.plain));
 	return 0;
 }
 

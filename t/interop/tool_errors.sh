@@ -394,10 +394,21 @@ rsockets() {
 	cell "$kind: a device is no matter of TCP" said_nothing_of RDMA
 	says "udpong, an unknown host" "or a name that this machine knows" udpong -s nosuch.invalid
 	cell "$kind: udpong, which has no -f, does not tell of it" said_nothing_of -f
+	cell "$kind: udpong, a message that is too large" too_long
 	rsocket_port
 	cell "$kind: riostream says that the server is none" no_mapping riostream rstream
 	cell "$kind: riostream says that the client is none" no_mapping rstream riostream
 }
+
+too_long() {
+	start receiving udpong
+	wait_until 60 has_udp 7174 && fails "make -S smaller" udpong -s "$EVR_IP4" -S 2048 &&
+		result=0 || result=1
+	kill $pid
+	{ wait $pid; } 2>/dev/null
+	return $result
+}
+has_udp() { ss -lnu | grep -q ":$1 "; }
 
 said_nothing_of() { ! grep -qe "$1" "$err"; }
 
