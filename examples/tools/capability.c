@@ -68,6 +68,16 @@ static int has_xrc(struct ibv_device *device)
 	return found;
 }
 
+static int is_any(struct ibv_device *device)
+{
+	return device != NULL;
+}
+
+int capability_device(void)
+{
+	return any_device(is_any, 0);
+}
+
 int capability_xrc(void)
 {
 	return any_device(has_xrc, 1);

@@ -4,6 +4,9 @@
 
 struct rdma_cm_id;
 
+/* Returns whether there is a device here. */
+int capability_device(void);
+
 /*
  * Returns whether a device here has a port on an InfiniBand network, or may have: one that cannot
  * be opened is not ruled out. Opens the devices, which takes milliseconds each.

@@ -80,6 +80,7 @@ libevr_rtools_la_SOURCES = \
 	examples/tools/drive.c examples/tools/drive.h \
 	examples/tools/hello.c examples/tools/hello.h \
 	examples/tools/lookup.c examples/tools/lookup.h \
+	examples/tools/remedy.c examples/tools/remedy.h \
 	examples/tools/series.c examples/tools/series.h \
 	examples/tools/sock.c examples/tools/sock.h \
 	examples/tools/stream.c examples/tools/stream.h \

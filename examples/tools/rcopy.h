@@ -55,8 +55,8 @@ int rcopy_recv_header(struct rcopy_peer *peer, struct rcopy_header *header, int 
 /* --- a file that comes in ------------------------------------------------------- */
 
 /*
- * It has a name of its own until it is whole, so that what is there under the name is the old file
- * or the new one, and never a part.
+ * It has a name of its own until it is whole, which nobody else knows. So what is there under the
+ * name is the old file or the new one, and never a part.
  */
 struct rcopy_file {
 	int dir; /* that the file is in */
@@ -75,7 +75,10 @@ int rcopy_file_write(struct rcopy_file *file, const void *data, size_t len_bytes
 int rcopy_file_keep(struct rcopy_file *file);
 /* Removes it, unless it was kept. */
 void rcopy_file_close(struct rcopy_file *file);
-/* Has the signals that end a process remove the file that is coming in. */
+/*
+ * Has the signals that end a process remove the file that is coming in, and one that is too large
+ * be an error of the write.
+ */
 void rcopy_file_guard(void);
 
 /* --- the two programs ----------------------------------------------------------- */

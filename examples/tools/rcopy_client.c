@@ -1,6 +1,7 @@
 #include "rcopy.h"
 #include "common.h"
 #include "lookup.h"
+#include "remedy.h"
 #include "series.h"
 
 #include <errno.h>
@@ -18,26 +19,45 @@ struct client {
 	struct stat stat;
 	char *chunk; /* RCOPY_CHUNK_BYTES */
 	int shows;   /* how far it is, for who sees it */
+	int begun;   /* the line that says it */
 };
 
-/* In a line of its own, behind the one that says what is being done. */
-static int fail(const char *what, int err)
+/* What is being done, in the one line that has it all. */
+static void begin(struct client *client, const char *what)
 {
+	printf("%s...", what);
 	fflush(stdout);
-	if (isatty(STDOUT_FILENO))
+	client->begun = 1;
+}
+
+/* A complaint has a line of its own, behind the one that says what is being done. */
+static void end_line(const struct client *client)
+{
+	if (client->begun && client->shows)
 		putchar('\n');
 	fflush(stdout);
-	return tool_complain(RCOPY, "%s: %s%s", what, strerror(-err),
-		err == -ECONNRESET ? "; see what the server says" : "");
+}
+
+static int fail(const struct client *client, const char *what, int err)
+{
+	const char *remedy = "";
+
+	if (err == -ECONNRESET)
+		remedy = "; see what the server says";
+	else if (err == -ETIMEDOUT)
+		remedy = "; the server may be busy with another client, so wait longer (-w)";
+	end_line(client);
+	return tool_complain(RCOPY, "%s: %s%s", what, strerror(-err), remedy);
 }
 
 static int open_source(struct client *client)
 {
 	const char *source = client->options->source;
 
-	client->fd = open(source, O_RDONLY | O_CLOEXEC);
+	/* What is no ordinary file does not keep it waiting before that is found out. */
+	client->fd = open(source, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (client->fd < 0 || fstat(client->fd, &client->stat))
-		return fail(source, -errno);
+		return fail(client, source, -errno);
 	if (!S_ISREG(client->stat.st_mode))
 		return tool_complain(RCOPY, "%s: not an ordinary file", source);
 	return 0;
@@ -56,15 +76,21 @@ static int connect_to(struct client *client)
 		return -1;
 	ret = sock_open(&client->peer.sock, 0, lookup.addr.ss_family, SOCK_STREAM);
 	if (ret)
-		return tool_complain(RCOPY, "rsocket: %s%s", strerror(-ret),
-			ret == -ENODEV ? "; add an RDMA device and load rdma_ucm (see rdma link)"
-				       : "");
+		return tool_complain(RCOPY, "rsocket: %s%s", strerror(-ret), remedy_find(ret, 0));
 	ret = sock_connect(&client->peer.sock, (struct sockaddr *)&lookup.addr, lookup.len);
 	if (ret)
-		return tool_complain(RCOPY,
-			"connect to %s: %s; see whether the server is running there",
-			lookup_text(text, &lookup.addr, lookup.len), strerror(-ret));
+		return tool_complain(RCOPY, "connect to %s: %s%s",
+			lookup_text(text, &lookup.addr, lookup.len), strerror(-ret),
+			remedy_find_client(ret, 0));
 	return 0;
+}
+
+/* Without a destination the source's own path is asked for, which is of this machine. */
+static const char *find_remedy(int command, uint32_t err)
+{
+	return command == RCOPY_OPEN && err == EACCES
+		       ? "; name a file in the server's folder (server:destination)"
+		       : "";
 }
 
 static int recv_answer(struct client *client, int command, const char *what)
@@ -72,10 +98,14 @@ static int recv_answer(struct client *client, int command, const char *what)
 	struct rcopy_header header;
 	int ret = rcopy_recv_header(&client->peer, &header, command | RCOPY_ANSWER);
 
-	if (!ret && header.data)
-		return tool_complain(RCOPY, "%s: the server answers: %s", what,
-			header.data < 4096 ? strerror((int)header.data) : "an unknown error");
-	return ret ? fail(what, ret) : 0;
+	if (ret)
+		return fail(client, what, ret);
+	if (!header.data)
+		return 0;
+	end_line(client);
+	return tool_complain(RCOPY, "%s: the server answers: %s%s", what,
+		header.data < 4096 ? strerror((int)header.data) : "an unknown error",
+		find_remedy(command, header.data));
 }
 
 static int ask_open(struct client *client)
@@ -86,14 +116,13 @@ static int ask_open(struct client *client)
 	int ret;
 
 	if (len > PATH_MAX)
-		return fail(path, -ENAMETOOLONG);
+		return fail(client, path, -ENAMETOOLONG);
 	memcpy(padded, path, strlen(path));
-	printf("opening...");
-	fflush(stdout);
+	begin(client, "opening");
 	ret = rcopy_send_header(&client->peer, RCOPY_OPEN, len, client->stat.st_mode);
 	if (!ret)
 		ret = rcopy_send(&client->peer, padded, len);
-	return ret ? fail(path, ret) : recv_answer(client, RCOPY_OPEN, path);
+	return ret ? fail(client, path, ret) : recv_answer(client, RCOPY_OPEN, path);
 }
 
 static void show(const struct client *client, off_t sent)
@@ -104,9 +133,18 @@ static void show(const struct client *client, off_t sent)
 	fflush(stdout);
 }
 
-static int send_data(struct client *client)
+static int fail_read(const struct client *client, ssize_t len)
 {
 	const char *source = client->options->source;
+
+	if (len)
+		return fail(client, source, -errno);
+	end_line(client);
+	return tool_complain(RCOPY, "%s: became shorter", source);
+}
+
+static int send_data(struct client *client)
+{
 	off_t sent = 0, left;
 	ssize_t len;
 	int ret;
@@ -115,11 +153,10 @@ static int send_data(struct client *client)
 		len = read(client->fd, client->chunk,
 			left < RCOPY_CHUNK_BYTES ? (size_t)left : RCOPY_CHUNK_BYTES);
 		if (len <= 0)
-			return len ? fail(source, -errno)
-				   : tool_complain(RCOPY, "%s: became shorter", source);
+			return fail_read(client, len);
 		ret = rcopy_send(&client->peer, client->chunk, (size_t)len);
 		if (ret)
-			return fail("sending", ret);
+			return fail(client, "sending", ret);
 		sent += len;
 		show(client, sent);
 	}
@@ -131,13 +168,12 @@ static int ask_write(struct client *client)
 	const uint64_t size = (uint64_t)client->stat.st_size;
 	int ret;
 
-	printf("transferring...");
-	fflush(stdout);
+	begin(client, "transferring");
 	ret = rcopy_send_header(&client->peer, RCOPY_WRITE, sizeof(size), 0);
 	if (!ret)
 		ret = rcopy_send(&client->peer, &size, sizeof(size));
 	if (ret)
-		return fail("sending", ret);
+		return fail(client, "sending", ret);
 	return send_data(client) ? -1 : recv_answer(client, RCOPY_WRITE, "writing");
 }
 
@@ -145,10 +181,9 @@ static int ask_close(struct client *client)
 {
 	int ret;
 
-	printf("closing...");
-	fflush(stdout);
+	begin(client, "closing");
 	ret = rcopy_send_header(&client->peer, RCOPY_CLOSE, 0, 0);
-	return ret ? fail("closing", ret) : recv_answer(client, RCOPY_CLOSE, "closing");
+	return ret ? fail(client, "closing", ret) : recv_answer(client, RCOPY_CLOSE, "closing");
 }
 
 static int copy(struct client *client)

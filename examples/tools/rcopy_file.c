@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,6 +29,7 @@ void rcopy_file_guard(void)
 	signal(SIGINT, end_process);
 	signal(SIGTERM, end_process);
 	signal(SIGHUP, end_process);
+	signal(SIGXFSZ, SIG_IGN);
 }
 
 /* The rest of a path behind the folder, or NULL when it does not begin with it. */
@@ -86,7 +89,7 @@ static int check_name(struct rcopy_file *file)
 {
 	struct stat stat;
 
-	if (!strcmp(file->name, ".") || file->name[strlen(file->name) - 1] == '/')
+	if (!strcmp(file->name, "."))
 		return -EISDIR;
 	if (fstatat(file->dir, file->name, &stat, AT_SYMLINK_NOFOLLOW))
 		return errno == ENOENT ? 0 : -errno;
@@ -95,19 +98,45 @@ static int check_name(struct rcopy_file *file)
 	return S_ISREG(stat.st_mode) ? 0 : -EACCES;
 }
 
+/* Nobody can guess it, so that no client's file is in the way, and the part is in none's. */
+static int name_part(struct rcopy_file *file)
+{
+	uint64_t number;
+
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		return -errno;
+	snprintf(file->part, sizeof(file->part), ".rcopy-%016" PRIx64, number);
+	return 0;
+}
+
+/* A signal may come as soon as it is there. */
+static int create_part(struct rcopy_file *file, mode_t mode)
+{
+	int ret = name_part(file);
+
+	if (ret)
+		return ret;
+	coming = file;
+	file->fd =
+		openat(file->dir, file->part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			mode & (S_IRWXU | S_IRWXG | S_IRWXO));
+	if (file->fd >= 0)
+		return 0;
+	ret = -errno;
+	coming = NULL;
+	return ret;
+}
+
 static int open_part(struct rcopy_file *file, mode_t mode)
 {
 	int ret = check_name(file);
 
 	if (ret)
 		return ret;
-	snprintf(file->part, sizeof(file->part), ".rcopy-%ld", (long)getpid());
-	file->fd = openat(file->dir, file->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-		mode & (S_IRWXU | S_IRWXG | S_IRWXO));
-	if (file->fd < 0)
-		return -errno;
-	coming = file;
-	return 0;
+	do
+		ret = create_part(file, mode);
+	while (ret == -EEXIST);
+	return ret;
 }
 
 int rcopy_file_open(struct rcopy_file *file, const char *folder, const char *path, mode_t mode)

@@ -1,6 +1,7 @@
 #include "rcopy.h"
 #include "common.h"
 #include "lookup.h"
+#include "remedy.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -129,7 +130,10 @@ static int serve_close(struct server *server)
 	return answer(server, RCOPY_CLOSE, ret);
 }
 
-/* The client ends the connection; one that does not is not waited for without end. */
+/*
+ * The client ends the connection; one that does not is not waited for without end, and one that was
+ * silent already not again.
+ */
 static void wait_end(struct server *server)
 {
 	char byte;
@@ -147,7 +151,8 @@ static void serve_client(struct server *server)
 	if (!ret)
 		ret = serve_close(server);
 	rcopy_file_close(&server->file);
-	wait_end(server);
+	if (ret != -ETIMEDOUT)
+		wait_end(server);
 }
 
 static void show_client(struct sock *sock)
@@ -162,22 +167,19 @@ static void show_client(struct sock *sock)
 	printf("client: %s\n", node);
 }
 
-/* For a want of memory, or for a rule; the next client may have more luck. */
-static int was_refused(int error)
+/* Whether the listener itself is lost; else it is one client that cannot be had now. */
+static int is_over(int err)
 {
-	return error == -ENOMEM || error == -EPERM;
+	return err == -EBADF || err == -EINVAL || err == -ENODEV || err == -EOPNOTSUPP;
 }
 
-static int accept_next(struct server *server)
+/* Where descriptors are missing the client stays there, and so would the error without a pause. */
+static int wait_again(int err)
 {
-	int ret;
-
-	do {
-		ret = sock_accept(&server->listener, &server->peer.sock);
-		if (was_refused(ret))
-			tool_complain(RCOPY, "a client is refused: %s", strerror(-ret));
-	} while (ret == -EINTR || ret == -ECONNABORTED || was_refused(ret));
-	return ret;
+	say("no connection", err);
+	fflush(stdout);
+	sleep(1);
+	return 0;
 }
 
 static int serve_next(struct server *server)
@@ -186,7 +188,11 @@ static int serve_next(struct server *server)
 
 	printf("waiting for connection...");
 	fflush(stdout);
-	ret = accept_next(server);
+	do
+		ret = sock_accept(&server->listener, &server->peer.sock);
+	while (ret == -EINTR || ret == -ECONNABORTED);
+	if (ret && !is_over(ret))
+		return wait_again(ret);
 	if (ret)
 		return tool_complain(RCOPY, "raccept: %s", strerror(-ret));
 	server->peer.hung_up = 0;
@@ -208,16 +214,14 @@ static int listen_on(struct server *server)
 		return -1;
 	ret = sock_open(&server->listener, 0, lookup.addr.ss_family, SOCK_STREAM);
 	if (ret)
-		return tool_complain(RCOPY, "rsocket: %s%s", strerror(-ret),
-			ret == -ENODEV ? "; add an RDMA device and load rdma_ucm (see rdma link)"
-				       : "");
+		return tool_complain(RCOPY, "rsocket: %s%s", strerror(-ret), remedy_find(ret, 0));
 	sock_set_int(&server->listener, SOL_SOCKET, SO_REUSEADDR, 1);
 	ret = sock_bind(&server->listener, (struct sockaddr *)&lookup.addr, lookup.len);
 	if (!ret)
 		ret = sock_listen(&server->listener, 5);
 	if (ret)
-		return tool_complain(RCOPY, "listen on port %ld: %s; choose another with -p",
-			server->options->port, strerror(-ret));
+		return tool_complain(RCOPY, "listen on port %ld: %s%s", server->options->port,
+			strerror(-ret), remedy_find_server(ret, 0, 0));
 	return 0;
 }
 

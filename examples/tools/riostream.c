@@ -20,7 +20,7 @@ static const char usage[] =
 	"                 [-i bytes] [-I iterations] [-C transfers] [-S bytes|all]\n"
 	"                 [-w seconds] [-T test]... [-h]\n"
 	"\t-s  connect to this server; without it, be the server\n"
-	"\t-b  use this address of this machine\n"
+	"\t-b  use this address of this machine; a server without it, all of IPv4\n"
 	"\t-f  the format of the addresses (name)\n"
 	"\t-p  the port (7471)\n"
 	"\t-B  bytes of the buffers for sending and receiving (524288)\n"
@@ -54,13 +54,23 @@ static volatile uint8_t *last_byte(struct stream *test)
 	return test->data + test->run.what.size_bytes - 1;
 }
 
+/* A side that has no room for a mapping is no riostream. */
+static int fail_map(struct stream *test, int err)
+{
+	if (err != -ENOSPC)
+		return stream_fail(test, "riomap", err);
+	return tool_complain(tool.name,
+		"riomap: the other side takes no mapping; see whether it is riostream (rstream "
+		"takes none)");
+}
+
 /* Before the greetings, so that the other side knows the mapping with the first of them. */
 static int begin(struct stream *test)
 {
 	*last_byte(test) = (uint8_t)(test->marker - 1);
 	if (riomap(test->sock.fd, test->data, (size_t)test->run.what.size_bytes, PROT_WRITE, 0,
 		    0) == -1)
-		return stream_fail(test, "riomap", -errno);
+		return fail_map(test, -errno);
 	return 0;
 }
 

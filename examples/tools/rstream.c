@@ -9,7 +9,7 @@ static const char usage[] =
 	"seconds]\n"
 	"               [-w seconds] [-T test]... [-h]\n"
 	"\t-s  connect to this server; without it, be the server\n"
-	"\t-b  use this address of this machine\n"
+	"\t-b  use this address of this machine; a server without it, all of IPv4\n"
 	"\t-f  the format of the addresses (name)\n"
 	"\t-p  the port (7471)\n"
 	"\t-B  bytes of the buffers for sending and receiving (524288)\n"

@@ -1,6 +1,7 @@
 #include "stream.h"
 #include "common.h"
 #include "drive.h"
+#include "remedy.h"
 #include "watch.h"
 
 #include <errno.h>
@@ -20,26 +21,20 @@
 
 int stream_fail(const struct stream *test, const char *what, int err)
 {
-	const char *remedy = "";
-
-	if (err == -ENODEV)
-		remedy = "; add an RDMA device and load rdma_ucm (see rdma link)";
-	else if (err == -ECONNREFUSED)
-		remedy = "; see whether the server is running there";
-	else if (err == -EADDRINUSE)
-		remedy = "; choose another port with -p";
-	else if (err == -EADDRNOTAVAIL)
-		remedy = "; give -b an address of this machine (see ip address)";
-	return tool_complain(test->options.name, "%s: %s%s", what, strerror(-err), remedy);
+	return tool_complain(test->options.name, "%s: %s%s", what, strerror(-err),
+		remedy_find(err, test->options.plain));
 }
 
 static int fail_at(struct stream *test, const char *what, int err)
 {
-	char addr[LOOKUP_TEXT_MAX], text[LOOKUP_TEXT_MAX + 32];
+	const struct stream_options *options = &test->options;
+	const char *remedy =
+		options->server ? remedy_find_client(err, options->plain)
+				: remedy_find_server(err, options->plain, options->bind != NULL);
+	char addr[LOOKUP_TEXT_MAX];
 
-	snprintf(text, sizeof(text), "%s %s", what,
-		lookup_text(addr, &test->lookup.addr, test->lookup.len));
-	return stream_fail(test, text, err);
+	return tool_complain(options->name, "%s %s: %s%s", what,
+		lookup_text(addr, &test->lookup.addr, test->lookup.len), strerror(-err), remedy);
 }
 
 static long inline_bytes(const struct stream *test)

@@ -1,6 +1,7 @@
 #include "udpong.h"
 #include "common.h"
 #include "options.h"
+#include "remedy.h"
 #include "stream_options.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@ static const char usage[] =
 	"usage: udpong [-s server] [-b address] [-p port] [-B bytes] [-C transfers]\n"
 	"              [-S bytes] [-w seconds] [-T test]... [-h]\n"
 	"\t-s  send to this server; without it, be the server\n"
-	"\t-b  use this address of this machine\n"
+	"\t-b  use this address of this machine; a server without it, all of IPv4\n"
 	"\t-p  the port (7174)\n"
 	"\t-B  bytes of the buffers for sending and receiving (524288)\n"
 	"\t-C  messages to send (1000)\n"
@@ -77,7 +78,8 @@ int udpong_open(struct udpong *test)
 	int ret = sock_open(&test->sock, options->plain, test->lookup.addr.ss_family, SOCK_DGRAM);
 
 	if (ret)
-		return tool_complain(UDPONG, "rsocket: %s", strerror(-ret));
+		return tool_complain(
+			UDPONG, "rsocket: %s%s", strerror(-ret), remedy_find(ret, options->plain));
 	sock_set_int(&test->sock, SOL_SOCKET, SO_SNDBUF, bytes);
 	sock_set_int(&test->sock, SOL_SOCKET, SO_RCVBUF, bytes);
 	if (options->blocking)

@@ -1,5 +1,6 @@
 #include "udpong.h"
 #include "common.h"
+#include "remedy.h"
 #include "series.h"
 
 #include <endian.h>
@@ -40,6 +41,12 @@ static int recv_answer(struct client *client, struct udpong_message *answer, int
 	return ret < 0 ? (int)ret : 0;
 }
 
+static int fail(const struct client *client, ssize_t err)
+{
+	return tool_complain(UDPONG, "datagrams: %s%s", strerror((int)-err),
+		remedy_find((int)err, client->test->options.plain));
+}
+
 static int give_up(const struct client *client)
 {
 	return tool_complain(UDPONG, "no answer for %ld seconds; see whether a server runs there",
@@ -72,7 +79,7 @@ static int ask(
 		if (ret >= 0)
 			return 0;
 		if (!is_silent(ret))
-			return tool_complain(UDPONG, "datagrams: %s", strerror((int)-ret));
+			return fail(client, ret);
 		if (client->test->options.patience_s && series_now() > until)
 			return give_up(client);
 		if (ret == -ECONNREFUSED)
@@ -88,7 +95,7 @@ static int send_one_way(struct client *client, const struct series_run *run)
 	for (long i = 0; i < run->transfers && ret >= 0; i++)
 		ret = udpong_send(client->test, &client->message, (size_t)run->size_bytes, NULL, 0);
 	if (ret < 0)
-		return tool_complain(UDPONG, "rsend: %s", strerror((int)-ret));
+		return fail(client, ret);
 	return 0;
 }
 
@@ -165,11 +172,13 @@ static int connect_to(struct udpong *test)
 	if (lookup->src_len)
 		ret = sock_bind(&test->sock, (struct sockaddr *)&lookup->src, lookup->src_len);
 	if (ret)
-		return tool_complain(UDPONG, "bind to the address of -b: %s", strerror(-ret));
+		return tool_complain(UDPONG, "bind to the address of -b: %s%s", strerror(-ret),
+			remedy_find(ret, test->options.plain));
 	ret = sock_connect(&test->sock, (struct sockaddr *)&lookup->addr, lookup->len);
 	if (ret)
-		return tool_complain(UDPONG, "connect to %s: %s",
-			lookup_text(text, &lookup->addr, lookup->len), strerror(-ret));
+		return tool_complain(UDPONG, "connect to %s: %s%s",
+			lookup_text(text, &lookup->addr, lookup->len), strerror(-ret),
+			remedy_find_client(ret, test->options.plain));
 	return 0;
 }
 

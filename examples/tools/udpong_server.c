@@ -1,5 +1,6 @@
 #include "udpong.h"
 #include "common.h"
+#include "remedy.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -121,7 +122,8 @@ static int serve_next(struct server *server)
 			  : 0;
 	}
 	if (ret < 0 && !is_of_one(ret))
-		return tool_complain(UDPONG, "datagrams: %s", strerror((int)-ret));
+		return tool_complain(UDPONG, "datagrams: %s%s", strerror((int)-ret),
+			remedy_find((int)ret, test->options.plain));
 	return 0;
 }
 
@@ -136,8 +138,9 @@ int udpong_serve(struct udpong *test)
 	server->test = test;
 	ret = sock_bind(&test->sock, (struct sockaddr *)&test->lookup.addr, test->lookup.len);
 	if (ret)
-		tool_complain(UDPONG, "bind to %s: %s; choose another with -b or -p",
-			lookup_text(text, &test->lookup.addr, test->lookup.len), strerror(-ret));
+		tool_complain(UDPONG, "bind to %s: %s%s",
+			lookup_text(text, &test->lookup.addr, test->lookup.len), strerror(-ret),
+			remedy_find_server(ret, test->options.plain, test->options.bind != NULL));
 	while (!ret)
 		ret = serve_next(server);
 	free(server);

@@ -126,6 +126,10 @@ GUEST_TESTS += \
 	t/interop/rtools_udpong.sh:rxe:stock@stock:stock@stock:$(RTOOLS_ENDS):stock@ours:ours@ours \
 	t/interop/rtools_udpong.sh:siw:ours@ours:ours@ours
 if TESTS_ENABLED
+# A client of rcopy that keeps to no rule.
+check_PROGRAMS += t/interop/rcopy_raw
+t_interop_rcopy_raw_SOURCES = t/interop/rcopy_raw.c
+t_interop_rcopy_raw_LDADD = $(RDMACM_LIBS)
 check_LTLIBRARIES += t/interop/few.la
 t_interop_few_la_SOURCES = t/interop/few.c
 t_interop_few_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere

@@ -76,30 +76,133 @@ outside() {
 	ln -s "$tmp/outside" "$tmp/folder/link"
 	: >"$tmp/mark"
 	# The stock client does not say what the answer was.
-	case $1 in stock*) why=opening folder=opening ;; *) why='Permission denied' folder=directory ;; esac
+	case $1 in
+	stock*) why=opening folder=opening ;;
+	*) why="Permission denied; name a file in the server's folder" folder=directory ;;
+	esac
 	for path in ../x in/../../x "$tmp/outside/x" link/x /x in/../x; do
 		cell "$kind: our server refuses $path from $1" refused "$1" "$path" "$why"
 	done
 	cell "$kind: our server refuses a folder as a file from $1" refused "$1" in "$folder"
 }
 
-# A client that is killed in the middle: nothing of its file is left, and the next one is served. The
-# file is so large, and empty, that no client is done with it before the kill.
-broken() {
+# A client in the middle, as $client. The file is so large, and empty, that none is done with it before
+# something happens to it. Leaves the name of the part in $part.
+in_the_middle() {
 	truncate -s 20G "$tmp/large"
 	(end_run "$1" 0 rcopy "$tmp/large" "$EVR_IP4:half" -p $port) >"$tmp/client" 2>&1 &
 	client=$!
-	wait_until 60 coming && kill -9 $client
-	{ wait $client; } 2>/dev/null
-	rm -f "$tmp/large"
-	wait_until 90 nothing_left && ends_well after
+	wait_until 60 coming && part=$(find "$tmp/folder" -name '.rcopy-*')
 }
 coming() { [ -n "$(find "$tmp/folder" -name '.rcopy-*' -size +0)" ]; }
 nothing_left() { [ -z "$(find "$tmp/folder" -name '.rcopy-*')" ] && [ ! -e "$tmp/folder/half" ]; }
 
+end_client() {
+	kill -9 $client
+	{ wait $client; } 2>/dev/null
+	rm -f "$tmp/large"
+}
+
+# Nothing of a file that did not come whole is left, and the next one is served.
+broken() {
+	in_the_middle "$1"
+	end_client
+	wait_until 90 nothing_left && ends_well after
+}
+
+still() {
+	in_the_middle "$1" && kill -STOP $client
+	wait_until 90 nothing_left && ends_well after && result=0 || result=1
+	end_client
+	return $result
+}
+
 killed() {
 	cell "$kind: our server keeps nothing of a client that is killed" broken ours@stock
+	first=$part
 	cell "$kind: our server keeps nothing of a stock client that is killed" broken stock@stock
+	cell "$kind: the part files of our server have names of their own" test "$first" != "$part"
+	cell "$kind: our server keeps nothing of a client that stands still" still ours@stock
+}
+
+# --- what a hostile client may do --------------------------------------------------
+
+# The name that a part file had, once for all transfers of a server.
+old_part() { ends_well ".rcopy-$pid" && ends_well next; }
+
+# A name of so many bytes.
+name_of() { printf "%0$1d" 0; }
+
+names() {
+	cell "$kind: our server takes what is called as a part file was" old_part
+	cell "$kind: our server takes what is called as a part file is" ends_well .rcopy-0123456789abcdef
+	rm -f "$tmp/folder"/.rcopy-*
+	cell "$kind: our server takes a name of 255 bytes" ends_well "$(name_of 255)"
+	: >"$tmp/mark"
+	cell "$kind: our server refuses a name of 256 bytes" \
+		refused ours@stock "$(name_of 256)" 'File name too long'
+	cell "$kind: our server refuses a file that ends with a slash" \
+		refused ours@stock nosuch/ directory
+	ln -s "$tmp/outside/x" "$tmp/folder/dangling"
+	: >"$tmp/mark"
+	cell "$kind: our server writes through no link" refused ours@stock dangling 'Permission denied'
+}
+
+# Each of them waits for those before it.
+crowd() {
+	clients=
+	for i in 1 2 3 4 5; do
+		(end_run ours@stock 90 rcopy "$tmp/source" "$EVR_IP4:crowd$i" -p $port) >"$tmp/crowd$i" 2>&1 &
+		clients="$clients $!"
+	done
+	result=0
+	for client in $clients; do wait "$client" || result=1; done
+	for i in 1 2 3 4 5; do cmp "$tmp/source" "$tmp/folder/crowd$i" || result=1; done
+	return $result
+}
+
+# too_large: more than the server may write, which is told, and leaves the server to the next client.
+too_large() {
+	: >"$tmp/mark"
+	prlimit --pid $pid --fsize=65536:1048576
+	head -c 500000 /dev/urandom >"$tmp/source"
+	refused ours@stock large 'File too large' && result=0 || result=1
+	prlimit --pid $pid --fsize=1048576:1048576
+	head -c 5000 /dev/urandom >"$tmp/source"
+	return $result
+}
+
+# A server that has descriptors to be connected, but none to go on with, until it has more: three are
+# taken by a connection that nobody has accepted.
+no_descriptors() {
+	files=$(find "/proc/$pid/fd" -type l | wc -l)
+	prlimit --pid $pid --nofile=$((files + 3)):1024
+	(end_run ours@stock 90 rcopy "$tmp/source" "$EVR_IP4:few" -p $port) >"$tmp/client" 2>&1 &
+	client=$!
+	wait_until 60 has_none && result=0 || result=1
+	prlimit --pid $pid --nofile=1024:1024
+	{ wait $client; } 2>/dev/null && cmp "$tmp/source" "$tmp/folder/few" && return $result
+	cat "$tmp/client"
+	tail -n 5 "$tmp/server"
+	return 1
+}
+has_none() { grep -q 'no connection: Too many open files' "$tmp/server"; }
+
+# What is no rcopy at all, or one that breaks off, and a client after each.
+raw() {
+	timeout 60 "$top_builddir/t/interop/rcopy_raw" "$EVR_IP4" $port "$1" || return
+	ends_well after && nothing_left
+}
+
+hostile() {
+	names
+	cell "$kind: our server serves five clients at once" crowd
+	cell "$kind: our server says that a file is too large" too_large
+	cell "$kind: our server goes on after one that was too large" ends_well after
+	for what in nothing half version command length small unended close huge; do
+		cell "$kind: our server goes on after a client that sends: $what" raw $what
+	done
+	cell "$kind: our server is the one that began" kill -0 $pid
 }
 
 # How far it is: on a terminal, where each number is written over the one before, and nowhere else.
@@ -130,7 +233,21 @@ is_silent() {
 	return 1
 }
 
+# A complaint before anything was begun is the first line; one behind it begins a line of its own.
+complains() {
+	in_terminal "$1; true" && [ "$(head -n 1 "$tmp/client" | cut -c 1-"${#2}")" = "$2" ] &&
+		[ "$(wc -l <"$tmp/client")" -eq "$3" ] && tail -n 1 "$tmp/client" | grep -q "^rcopy: " &&
+		return
+	cat -v "$tmp/client"
+	return 1
+}
+copy_of() { echo "$ours_bin/rcopy '$1' '$EVR_IP4:$2' -p $port"; }
+
 progress() {
+	cell "$kind: our client says on a terminal that there is no source, in one line" \
+		complains "$(copy_of "$tmp/nosuch" x)" "rcopy: " 1
+	cell "$kind: our client says on a terminal what the server answers, in its own line" \
+		complains "$(copy_of "$tmp/source" nosuch/x)" "opening..." 2
 	head -c 4194304 /dev/urandom >"$tmp/source"
 	cell "$kind: our client shows on a terminal how far it is" is_shown 25 50 75 100
 	cell "$kind: our client shows it in no file" is_silent
@@ -151,6 +268,10 @@ own() {
 	progress
 	head -c 5000 /dev/urandom >"$tmp/source"
 	killed
+	hostile
+	stop
+	serve ours@ours
+	cell "$kind: our server waits until it has descriptors for a client" no_descriptors
 	stop
 	cell "$kind: our client says that no server is there" refused ours@stock x 'is running there'
 }

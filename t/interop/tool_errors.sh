@@ -230,6 +230,7 @@ public=$tmp/public
 make_public() {
 	mkdir "$public"
 	cp -L "$top_builddir"/.libs/lib*.so.? "$bin/ucmatose" "$public"
+	[ ! -e "$bin/rstream" ] || cp -L "$bin/rstream" "$public"
 	chmod -R a+rX "$tmp"
 }
 
@@ -272,6 +273,8 @@ permissions() {
 	chmod 666 /dev/infiniband/uverbs*
 	chmod 600 /dev/infiniband/rdma_cm
 	says "no permission on the CM's device" "no permission" ucmatose -s "$EVR_IP4"
+	[ ! -e "$top_builddir/.libs/librdmacm.so.1" ] ||
+		says "no permission on the CM's device, for a stream" "no permission" rstream
 	chmod 666 /dev/infiniband/rdma_cm
 	as_root
 }
@@ -364,6 +367,75 @@ silent_udaddy() {
 	return $result
 }
 
+# --- the tools on rsockets ---------------------------------------------------------
+
+leads_to='an RDMA device has or leads to'
+
+rsockets() {
+	for ip in 127.0.0.1 ::1; do
+		for tool in rstream 'rstream -T b' 'rstream -T r' riostream; do
+			# shellcheck disable=SC2086 # words
+			says "$tool -s $ip, which is on no device" "$leads_to" $tool -s $ip -p 7999
+		done
+		says "rcopy to $ip, which is on no device" "$leads_to" rcopy "$0" "[$ip]:x" -p 7999
+	done
+	says "rstream, nobody there" "server is running there" rstream -s "$EVR_IP4" -p 7999
+	says "rcopy, nobody there" "server is running there" rcopy "$0" "$EVR_IP4" -p 7999
+	says "udpong, nobody there" "whether a server runs there" udpong -s "$EVR_IP4" -p 7999 -w 2
+	says "rstream, no route" "$leads_to" rstream -s 203.0.113.1
+	says "rcopy, no route" "$leads_to" rcopy "$0" 203.0.113.1
+	says "udpong, no route" "$leads_to" udpong -s 203.0.113.1
+	for tool in rstream riostream udpong; do
+		says "$tool, an address of another machine" "give -b an address" $tool -b 203.0.113.1
+		says "$tool, an address of another machine to connect from" "give -b an address" \
+			$tool -s "$EVR_IP4" -b 203.0.113.1
+	done
+	says "rstream over TCP, no route" "Network is unreachable" rstream -T s -s 203.0.113.1
+	cell "$kind: a device is no matter of TCP" said_nothing_of RDMA
+	says "udpong, an unknown host" "or a name that this machine knows" udpong -s nosuch.invalid
+	cell "$kind: udpong, which has no -f, does not tell of it" said_nothing_of -f
+	cell "$kind: udpong, a message that is too large" too_long
+	rsocket_port
+	cell "$kind: riostream says that the server is none" no_mapping riostream rstream
+	cell "$kind: riostream says that the client is none" no_mapping rstream riostream
+}
+
+too_long() {
+	start receiving udpong
+	wait_until 60 has_udp 7174 && fails "make -S smaller" udpong -s "$EVR_IP4" -S 2048 &&
+		result=0 || result=1
+	kill $pid
+	{ wait $pid; } 2>/dev/null
+	return $result
+}
+has_udp() { ss -lnu | grep -q ":$1 "; }
+
+said_nothing_of() { ! grep -qe "$1" "$err"; }
+
+rsocket_port() {
+	start holder rstream -p 7020
+	holder=$pid
+	wait_listener 7020
+	for tool in rstream rcopy; do
+		says "$tool, a port in use" "choose another port with -p" $tool -p 7020
+	done
+	kill "$holder"
+	wait "$holder" 2>/dev/null
+}
+
+# no_mapping CLIENT SERVER: the one that is riostream says it.
+no_mapping() {
+	start mapping "$2" -p 7021 -C 5
+	wait_listener 7021
+	run "$1" -s "$EVR_IP4" -p 7021 -C 5
+	show
+	ended $pid 1 40 && [ "$status" -eq 1 ] || return
+	[ "$1" = riostream ] || err=$tmp/mapping.err
+	said "whether it is riostream" && result=0 || result=1
+	err=$tmp/stderr
+	return $result
+}
+
 # --- what only InfiniBand has ----------------------------------------------------
 
 infiniband_only() {
@@ -416,6 +488,7 @@ limits
 [ -z "${EVR_IN_GUEST:-}" ] || permissions
 infiniband_only
 smaller
+[ ! -e "$top_builddir/.libs/librdmacm.so.1" ] || rsockets
 dev_down
 rm -rf "$tmp"
 done_testing

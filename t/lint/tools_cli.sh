@@ -201,6 +201,8 @@ streams_cli() {
 	refuses "rcopy says that there is no source" "/nosuch/file: No such file" \
 		rcopy /nosuch/file 127.0.0.1
 	refuses "rcopy copies no folder" "not an ordinary file" rcopy / 127.0.0.1
+	mkfifo "$scratch/fifo"
+	refuses "rcopy copies no pipe" "not an ordinary file" rcopy "$scratch/fifo" 127.0.0.1
 	refuses "rcopy says that there is no folder" "-d /nosuch: No such file" rcopy -d /nosuch
 }
 [ -z "$rsocket_tools" ] || streams_cli
