@@ -5,8 +5,8 @@
 #
 #	t/check.sh               the short one: normal and with sanitizers, and a guest with rxe and siw
 #	t/check.sh all           everything
-#	t/check.sh STAGE...      some of: sanitizers libevent threads normal valgrind system dist guest-short guest
-#	                         guest-sanitizers
+#	t/check.sh STAGE...      some of: guest-short guest sanitizers libevent threads normal valgrind system
+#	                         dist guest-sanitizers
 #
 # The first run installs Debian packages and builds a kernel for the guests, a few minutes beside the
 # builds; `all` fetches the source of libevent for its tests, too. Build trees and logs stay in build-check/,
@@ -16,7 +16,7 @@ cd "$(dirname "$0")/.."
 top=$PWD
 work=$top/build-check
 short='guest-short sanitizers-short normal-short'
-all='guest-sanitizers sanitizers libevent threads normal valgrind system dist guest'
+all='guest sanitizers libevent threads normal valgrind system dist guest-sanitizers'
 case ${1:-short} in
 short) which=short stages=$short ;;
 all) which=all stages=$all ;;
