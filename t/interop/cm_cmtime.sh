@@ -1,14 +1,14 @@
 # Sourced by cm_tools.sh: cmtime. A variant has the connections, -b or -B if the client binds too, and
-# more options of the client and of the server.
+# more options of the client and of the server. On one device the numbers of -q are to be nobody else's:
+# rxe's own are below these.
 cmtime_variants() {
 	echo '-c 10|10
 -c 1 -b over IPv6|1|-b'
-	case $kind:$1:$2 in rxe:ours@ours:*) echo '-m at the client|10||-m 100' ;; esac
-	case $kind:$1:$2 in rxe:*:ours@ours) echo '-m at the server|10|||-m 100' ;; esac
+	case $kind:$1:$2 in rxe:ours@ours:*) echo '-m at the client|10||-m 100 -q 0xf00000' ;; esac
+	case $kind:$1:$2 in rxe:*:ours@ours) echo '-m at the server|10|||-m 100 -q 0xf80000' ;; esac
 	case $1:$2 in ours@ours:ours@ours) cmtime_own_variants ;; esac
 }
 
-# Of -m on one device, the numbers are to be different.
 cmtime_own_variants() {
 	echo '-n 3 at both|10||-n 3|-n 3
 -n 3 with fewer connections|2||-n 3
@@ -16,7 +16,7 @@ cmtime_own_variants() {
 -B at the client, over IPv6|3|-B
 -S at both|10||-S|-S
 -S -n 3 -b at both, over IPv6|10|-b|-S -n 3|-S -n 3'
-	[ "$kind" = siw ] || echo '-m -n 2 at both|10||-m 100 -n 2|-m 100 -q 5000 -n 2'
+	[ "$kind" = siw ] || echo '-m -n 2 at both|10||-m 100 -q 0xf00000 -n 2|-m 100 -q 0xf80000 -n 2'
 }
 
 # cmtime_binds BIND NAME: leaves what each side is bound with. A server of -B takes IPv4.
