@@ -25,7 +25,7 @@ struct cmtime_options {
 	long retries;
 	long timeout_ms; /* of finding an address, and a route */
 	long patience_s; /* of connecting and disconnecting */
-	long fake_us;	 /* -1: queue pairs are made; otherwise what making one is said to take */
+	long fake_us;	 /* -1: they are made; otherwise what making one takes */
 	long first_qpn;	 /* of those that are not made; -1: not given */
 	long threads;
 	int tcp; /* the same over TCP */

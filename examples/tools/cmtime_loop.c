@@ -1,5 +1,7 @@
-/* The loops of cmtime: the first is the tool's, each other one has a thread. Only the first thread
- * talks to the tool; what the others have to say comes to it by a bell. */
+/*
+ * The loops of cmtime: the first is the tool's, each other one has a thread. Only the first thread
+ * talks to the tool; what the others have to say comes to it by a bell.
+ */
 #include "cmtime.h"
 
 #include <errno.h>

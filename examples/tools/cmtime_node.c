@@ -34,7 +34,7 @@ static int is_fake(const struct cmtime_node *node)
 	return options_of(node)->fake_us >= 0;
 }
 
-/* --- what is answered by an event ------------------------------------------------------------- */
+/* --- what is answered by an event ----------------------------------------------------------- */
 
 static void resolve_addr(struct cmtime_node *node);
 static void resolve_route(struct cmtime_node *node);
@@ -127,7 +127,7 @@ static void disconnect_node(struct cmtime_node *node)
 			evrdma_id_disconnect(node->id, operation_over, node));
 }
 
-/* --- the queue pair --------------------------------------------------------------------------- */
+/* --- the queue pair ------------------------------------------------------------------------- */
 
 static void time_is_over(evutil_socket_t fd, short what, void *arg)
 {
@@ -160,7 +160,7 @@ static void create_qp(struct cmtime_node *node)
 		cmtime_step_done(node);
 }
 
-/* --- the id ----------------------------------------------------------------------------------- */
+/* --- the id --------------------------------------------------------------------------------- */
 
 static void bind_addr(struct cmtime_node *node)
 {

@@ -21,7 +21,8 @@ cmtime_own_variants() {
 
 # cmtime_binds BIND NAME: leaves what each side is bound with. A server of -B takes IPv4.
 cmtime_binds() {
-	bind= listen="-b $to"
+	listen="-b $to"
+	bind=
 	case $1:$2 in
 	-b:*) bind="-b $to" ;;
 	-B:*IPv6*) bind="-B $EVR_NETDEV" ;;
@@ -42,7 +43,7 @@ cmtime_one() {
 	# shellcheck disable=SC2086 # options with their values
 	serve "$2" cmtime $listen $7 && listens=0 || listens=$?
 	waits=wait_listener
-	[ $listens -eq 0 ] || return
+	[ "$listens" -eq 0 ] || return
 	# shellcheck disable=SC2086
 	(end_run "$1" 40 cmtime -s "$to" -p $port -c "$4" $bind $6) >"$tmp/client" 2>"$tmp/client.err" &&
 		status=0 || status=$?
