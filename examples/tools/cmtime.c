@@ -52,11 +52,22 @@ void cmtime_print(const struct cmtime *test)
 {
 	puts("step              total ms     max ms     min us  us / conn");
 	for (int step = 0; step < CMTIME_STEPS; step++)
-		if (step != CMTIME_BIND_ADDR || test->options.bind)
+		if (cmtime_has_step(test, (enum cmtime_step)step))
 			print_step(test, (enum cmtime_step)step);
 }
 
 /* --- the program ---------------------------------------------------------------------------- */
+
+/* Of loops on other threads it is known when they are through with the step. */
+static long nodes_done(const struct cmtime *test)
+{
+	long done = test->loops[0].done;
+
+	for (long i = 1; i < test->options.threads; i++)
+		if (test->loops[i].through)
+			done += test->loops[i].n;
+	return done;
+}
 
 /* That is how a server ends. */
 static void interrupted(void *arg)
@@ -67,15 +78,23 @@ static void interrupted(void *arg)
 		tool_stop(&test->tool);
 	else
 		tool_fail(&test->tool, "interrupted: %ld of %ld connections were through with: %s",
-			test->done, test->options.connections, step_texts[test->step]);
+			nodes_done(test), test->options.connections, step_texts[test->step]);
 }
 
 static void ends_found(void *arg)
 {
 	struct cmtime *test = arg;
 
+	if (test->options.interface && cmtime_use_interface(test))
+		return;
+	if (cmtime_loops_start(test))
+		return;
 	if (test->options.server)
 		cmtime_run(test);
+	else if (test->options.tcp)
+		cmtime_serve_tcp(test);
+	else if (test->options.fake_us >= 0)
+		cmtime_serve_fake(test);
 	else
 		cmtime_serve(test);
 }
@@ -83,7 +102,8 @@ static void ends_found(void *arg)
 static int make_memory(struct cmtime *test)
 {
 	test->nodes = calloc((size_t)test->options.connections, sizeof(*test->nodes));
-	if (test->nodes)
+	test->loops = calloc((size_t)test->options.threads, sizeof(*test->loops));
+	if (test->nodes && test->loops)
 		return 0;
 	tool_fail(&test->tool, "out of memory; make -c smaller");
 	return -1;
@@ -105,18 +125,22 @@ static void find_ends(struct cmtime *test)
 
 void cmtime_start(struct cmtime *test)
 {
+	pthread_mutex_init(&test->lock, NULL);
 	if (tool_init(&test->tool, CMTIME, interrupted, test))
 		return;
-	test->base = tool_add_base(&test->tool, NULL);
-	if (test->base && !make_memory(test))
+	test->steps = test->options.tcp ? cmtime_tcp_steps : cmtime_cm_steps;
+	test->next_qpn = (uint32_t)test->options.first_qpn;
+	if (!make_memory(test) && !cmtime_loops_make(test))
 		find_ends(test);
 }
 
 int cmtime_finish(struct cmtime *test)
 {
-	int status = tool_run(&test->tool);
-
+	tool_run(&test->tool);
+	cmtime_loops_finish(test);
 	tool_fini(&test->tool);
 	free(test->nodes);
-	return status;
+	free(test->loops);
+	pthread_mutex_destroy(&test->lock);
+	return test->tool.status;
 }

@@ -7,15 +7,15 @@
 static void conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
 	const struct evrdma_error *error, void *arg)
 {
-	struct cmtime *test = arg;
+	struct cmtime_loop *loop = arg;
 
 	switch (event) {
 	case EVRDMA_CONN_CONNECTED:
-		test->served++;
+		loop->served++;
 		break;
 	case EVRDMA_CONN_ERROR:
-		if (!test->tool.stopping)
-			ends_tell_error(&test->ends, error);
+		if (!cmtime_loop_is_stopping(loop))
+			cmtime_tell_error(loop, error);
 		evrdma_conn_close(conn);
 		break;
 	case EVRDMA_CONN_DISCONNECTED:
@@ -28,48 +28,61 @@ static void conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
 	}
 }
 
-static struct evrdma_conn *make_conn(struct cmtime *test)
+static struct evrdma_conn *make_conn(struct cmtime_loop *loop)
 {
 	struct evrdma_conn_options options;
 
 	evrdma_conn_options_init(&options);
-	options.connect_timeout_ms = (int)test->options.patience_s * 1000;
+	options.connect_timeout_ms = (int)loop->test->options.patience_s * 1000;
 	options.send_depth = 1;
 	options.recv_depth = 1;
-	return evrdma_conn_new(test->base, &options);
+	return evrdma_conn_new(loop->base, &options);
 }
 
-static void request_failed(struct cmtime *test, struct evrdma_request *request, int err)
+static void request_failed(struct cmtime_loop *loop, struct evrdma_request *request, int err)
 {
-	const struct evrdma_error error = {
-		.err = err, .step = EVRDMA_STEP_ACCEPT, .cm_event = -1
-	};
-
 	evrdma_request_reject(request, NULL, 0);
-	ends_tell_error(&test->ends, &error);
+	cmtime_tell_call(loop, EVRDMA_STEP_ACCEPT, err);
+}
+
+/* On the loop whose turn it was. */
+static void serve(struct evrdma_request *request, void *arg)
+{
+	struct cmtime_loop *loop = arg;
+	struct evrdma_conn *conn;
+	int ret;
+
+	if (cmtime_loop_is_stopping(loop)) {
+		evrdma_request_reject(request, NULL, 0);
+		return;
+	}
+	conn = make_conn(loop);
+	if (!conn) {
+		request_failed(loop, request, errno);
+		return;
+	}
+	evrdma_conn_setcb(conn, NULL, conn_event, loop);
+	ret = evrdma_conn_accept(conn, request);
+	if (!ret)
+		return;
+	evrdma_conn_close(conn);
+	request_failed(loop, request, -ret);
 }
 
 static void request_came(
 	struct evrdma_listener *listener, struct evrdma_request *request, void *arg)
 {
 	struct cmtime *test = arg;
-	struct evrdma_conn *conn = test->tool.stopping ? NULL : make_conn(test);
+	struct cmtime_loop *loop = cmtime_next_loop(test);
 	int ret;
 
-	if (test->tool.stopping) {
-		evrdma_request_reject(request, NULL, 0);
+	if (loop == test->loops) {
+		serve(request, loop);
 		return;
 	}
-	if (!conn) {
-		request_failed(test, request, errno);
-		return;
-	}
-	evrdma_conn_setcb(conn, NULL, conn_event, test);
-	ret = evrdma_conn_accept(conn, request);
-	if (!ret)
-		return;
-	evrdma_conn_close(conn);
-	request_failed(test, request, -ret);
+	ret = evrdma_request_move(request, loop->base, serve, loop);
+	if (ret)
+		request_failed(loop, request, -ret);
 }
 
 static void listener_event(struct evrdma_listener *listener, enum evrdma_listener_event event,

@@ -54,9 +54,14 @@ examples_tools_udaddy_LDADD = $(EVR_TOOL_LIBS)
 examples_tools_cmtime_SOURCES = \
 	examples/tools/cmtime.c examples/tools/cmtime.h \
 	examples/tools/cmtime_client.c \
+	examples/tools/cmtime_fake.c \
+	examples/tools/cmtime_interface.c \
+	examples/tools/cmtime_loop.c \
 	examples/tools/cmtime_main.c \
+	examples/tools/cmtime_node.c \
 	examples/tools/cmtime_options.c \
-	examples/tools/cmtime_server.c
+	examples/tools/cmtime_server.c \
+	examples/tools/cmtime_tcp.c
 examples_tools_cmtime_LDADD = $(EVR_TOOL_LIBS)
 
 # One program of four names.

@@ -24,16 +24,17 @@ esac
 	ours@stock ours@stock stock@ours stock@ours ours@stock stock@ours stock@ours ours@stock
 tmp=$(mktemp -d)
 port=11000
+waits=wait_listener
 
 is_over() { ! kill -0 "$1" 2>/dev/null || grep -q '^State:.*Z' "/proc/$1/status"; }
 
-# serve END TOOL ARGUMENT...: a server, as $pid, that listens at $port.
+# serve END TOOL ARGUMENT...: a server, as $pid, that listens at $port, which $waits sees.
 serve() {
 	end=$1 tool=$2
 	shift 2
 	(end_run "$end" 60 "$tool" -p "$port" "$@") >"$tmp/server" 2>"$tmp/server.err" &
 	pid=$!
-	wait_listener "$port"
+	"$waits" "$port"
 }
 
 # reap: the server's end; leaves server_status. One whose client failed is not waited for.
@@ -47,11 +48,11 @@ reap() {
 # address NAME: a variant says in its name that it goes over IPv6.
 address() { case $1 in *IPv6*) echo "$EVR_IP6" ;; *) echo "$EVR_IP4" ;; esac; }
 
-# variants CLIENT SERVER TOOL: all of them where each end is on its own core, else the first one.
+# variants CLIENT SERVER TOOL: all of the pair's where each end is on its own core, else the first one.
 variants() {
 	case $1$2 in
-	*ours@stock* | *stock@ours*) "${3}_variants" | head -n 1 ;;
-	*) "${3}_variants" ;;
+	*ours@stock* | *stock@ours*) "${3}_variants" "$1" "$2" | head -n 1 ;;
+	*) "${3}_variants" "$1" "$2" ;;
 	esac
 }
 

@@ -284,13 +284,19 @@ permissions() {
 smaller() {
 	says "rping, nobody there" "a server is running there" rping -c -a "$EVR_IP4" -p 7999 -C 1
 	says "cmtime, nobody there" "a server is running there" cmtime -s "$EVR_IP4" -p 7999 -c 2
+	says "cmtime -S, nobody there" "a server is running there" cmtime -S -s "$EVR_IP4" -p 7999 -c 2
+	says "cmtime -B, no such interface" "no such interface" cmtime -s "$EVR_IP4" -B nosuch
 	says "rdma_client, nobody there" "a server is running there" rdma_client -s "$EVR_IP4" -p 7999
 	says "rping, an address of another machine" "no address of this machine" rping -s -a 203.0.113.1
 	says "rdma_xclient -c x" "no device here has XRC" rdma_xclient -s "$EVR_IP4" -c x
 	says "rdma_xserver -c x" "no device here has XRC" rdma_xserver -s "$EVR_IP4" -c x
 	smaller_rping
 	case $kind in
-	siw) says "udaddy" "an iWARP device has no datagrams" udaddy -s "$EVR_IP4" ;;
+	siw)
+		says "cmtime -m, a client" "-m needs an InfiniBand or RoCE" cmtime -m 0 -s "$EVR_IP4" -n 2
+		says "cmtime -m, a server" "-m needs an InfiniBand or RoCE" cmtime -m 0 -b "$EVR_IP4"
+		says "udaddy" "an iWARP device has no datagrams" udaddy -s "$EVR_IP4"
+		;;
 	*) smaller_udaddy ;;
 	esac
 }

@@ -124,6 +124,17 @@ refuses "udaddy refuses a port space without datagrams" "-p 0x0106: no port spac
 refuses "udaddy refuses an unknown format" "-f mac: no such format" udaddy -f mac
 refuses "udaddy refuses a type of service" "-t: datagrams have no type of service" udaddy -t 1
 refuses "cmtime refuses a retry count past 7" "-r 8: out of range" cmtime -r 8
+refuses "cmtime refuses no threads" "-n 0: out of range" cmtime -n 0
+refuses "cmtime refuses too many threads" "-n 257: out of range" cmtime -n 257
+refuses "cmtime refuses a time that is none" "-m 1ms: not a number" cmtime -m 1ms
+refuses "cmtime refuses the number of a queue pair that the CM has" "-q 1: out of range" cmtime -m 0 -q 1
+refuses "cmtime refuses a number of more than 24 bits" "-q 16777216: out of range" cmtime -m 0 -q 16777216
+refuses "cmtime -q wants -m" "-q is of the queue pairs of -m" cmtime -q 2000
+refuses "cmtime has no queue pairs over TCP" "-S and -m" cmtime -S -m 0
+refuses "cmtime is bound once" "-b and -B" cmtime -b 127.0.0.1 -B lo
+for option in C L P; do
+	shows_usage "cmtime has no -$option" "invalid option" cmtime -$option 2
+done
 refuses "evrdma-perf refuses an unknown test" "-t pong: no such test" evrdma-perf -t pong
 refuses "evrdma-perf refuses a size that is a word" "-S most: not a number" evrdma-perf -s 127.0.0.1 -S most
 refuses "evrdma-perf refuses a size of nothing" "-S 0: out of range" evrdma-perf -S 0

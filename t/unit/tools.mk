@@ -23,8 +23,13 @@ t_unit_tools_mckey_t_LDADD = $(EVR_TOOLS_LIBS)
 t_unit_tools_cm_t_SOURCES = t/unit/tools_cm.c \
 	examples/tools/cmtime.c \
 	examples/tools/cmtime_client.c \
+	examples/tools/cmtime_fake.c \
+	examples/tools/cmtime_interface.c \
+	examples/tools/cmtime_loop.c \
+	examples/tools/cmtime_node.c \
 	examples/tools/cmtime_options.c \
 	examples/tools/cmtime_server.c \
+	examples/tools/cmtime_tcp.c \
 	examples/tools/rping.c \
 	examples/tools/rping_conn.c \
 	examples/tools/rping_options.c \

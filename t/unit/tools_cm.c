@@ -256,9 +256,58 @@ START_TEST(every_step_of_every_connection_is_timed)
 }
 END_TEST
 
+START_TEST(no_queue_pair_is_needed_on_either_side)
+{
+	time_connections("cmtime", "cmtime -m 0 -q 3000 -c 10 -s " FAKE_ROCE_IP);
+	time_connections("cmtime -m 0", "cmtime -c 10 -s " FAKE_ROCE_IP);
+	time_connections("cmtime -m 2000 -q 0x800", "cmtime -m 1000 -c 10 -s " FAKE_ROCE_IP);
+}
+END_TEST
+
+START_TEST(a_queue_pair_that_is_not_made_takes_its_time)
+{
+	struct end server, client;
+	const struct cmtime_node *node;
+	pthread_t thread;
+
+	start(&server, &cmtime, "cmtime");
+	start(&client, &cmtime, "cmtime -m 3000 -c 2 -s " FAKE_ROCE_IP);
+	tools_thread_start(&thread, finish_cmtime, &server.test.cmtime);
+	ck_assert_int_eq(tool_run(&client.test.cmtime.tool), 0);
+	node = &client.test.cmtime.nodes[1];
+	ck_assert_double_ge(
+		node->spans[CMTIME_CREATE_QP].end_us - node->spans[CMTIME_CREATE_QP].begin_us,
+		3000);
+	ck_assert_uint_eq(node->qpn, 1001);
+	ck_assert_int_eq(cmtime_finish(&client.test.cmtime), 0);
+	ck_assert_int_eq(
+		evrdma_base_run_in_loop(server.test.cmtime.base, stop, &server.test.cmtime.tool),
+		0);
+	ck_assert_int_eq(tools_thread_join(thread), 0);
+}
+END_TEST
+
+START_TEST(iwarp_has_no_queue_pairs_that_are_not_made)
+{
+	fake_device_add(FAKE_IWARP);
+	fails(&cmtime, "cmtime -m 0 -b " FAKE_IWARP_IP);
+	fails(&cmtime, "cmtime -m 0 -c 2 -n 2 -s " FAKE_IWARP_IP);
+}
+END_TEST
+
+/* More threads than connections, too. */
+START_TEST(threads_take_the_steps_together)
+{
+	time_connections("cmtime", "cmtime -n 3 -c 10 -s " FAKE_ROCE_IP);
+	time_connections("cmtime -n 3", "cmtime -c 10 -s " FAKE_ROCE_IP);
+	time_connections("cmtime -n 2 -m 0 -q 3000", "cmtime -n 4 -c 3 -m 0 -s " FAKE_ROCE_IP);
+}
+END_TEST
+
 START_TEST(connections_to_nobody_are_not_timed)
 {
 	fails(&cmtime, "cmtime -c 2 -s " FAKE_ROCE_IP);
+	fails(&cmtime, "cmtime -c 2 -n 2 -s " FAKE_ROCE_IP);
 	fails(&cmtime, "cmtime -c 2 -T 1 -s " FAKE_ROCE_SILENT_IP);
 }
 END_TEST
@@ -357,6 +406,10 @@ int main(void)
 		datagrams_that_cannot_be_are_refused,
 		iwarp_has_no_datagrams,
 		every_step_of_every_connection_is_timed,
+		no_queue_pair_is_needed_on_either_side,
+		a_queue_pair_that_is_not_made_takes_its_time,
+		iwarp_has_no_queue_pairs_that_are_not_made,
+		threads_take_the_steps_together,
 		connections_to_nobody_are_not_timed,
 		one_message_goes_there_and_one_comes_back,
 		one_message_goes_there,
