@@ -26,6 +26,7 @@ enum {
 	FLOOD_AGAIN = 1000, /* finds the tables large, and would leave as much */
 	BACKLOG = 16,
 	KEPT_US = 1000000,
+	LOOK_US = 1000,
 	HANDSHAKES = 200,
 	REQ_PRIVATE = 56,
 	REP_PRIVATE = 196,
@@ -418,10 +419,12 @@ static void let_it_ask(struct fixture *f)
 	stranger_tell(&stranger, victims_port());
 }
 
-/* The loop is kept while they come, so that the backlog is too small by construction. */
+/* The loop is kept while the first of them come, so that the backlog is too small by construction. */
 static void pour(struct fixture *f)
 {
 	let_it_ask(f);
+	while (!stranger_is_ready(&stranger))
+		usleep(LOOK_US);
 	usleep(KEPT_US);
 	stranger_let_go(&stranger);
 	run_until(f, stranger_has_gone);

@@ -14,7 +14,14 @@
 
 #include "conform/fixture.h"
 
-enum { DEPTH = 4, BUF_BYTES = 4096, PRIVATE_BYTES = 56, TIMEOUT_MS = 2000, LARGE_CQ = 32767 };
+enum {
+	DEPTH = 4,
+	BUF_BYTES = 4096,
+	PRIVATE_BYTES = 56,
+	TIMEOUT_MS = 2000,
+	LARGE_CQ = 32767,
+	FIRST = 100 /* requests, after which it is told that some have asked */
+};
 
 /* Of a queue pair that is somebody else's the kernel's CM would think that its owner had forgotten
  * it. */
@@ -163,6 +170,23 @@ static void ask(struct rdma_cm_id *id, unsigned number)
 		_exit(6);
 }
 
+static void say(int ready)
+{
+	if (write(ready, "y", 1) != 1)
+		_exit(8);
+}
+
+static void ask_each(struct rdma_cm_id **ids, unsigned requests, int ready)
+{
+	unsigned i;
+
+	for (i = 0; i < requests; i++) {
+		if (i == FIRST)
+			say(ready);
+		ask(ids[i], i);
+	}
+}
+
 static _Noreturn void pour(int orders, int ready, unsigned requests, bool beyond)
 {
 	struct flood flood = { .channel = rdma_create_event_channel() };
@@ -176,10 +200,10 @@ static _Noreturn void pour(int orders, int ready, unsigned requests, bool beyond
 	fixture_address(&flood.sin, testbed.ip, port);
 	for (i = 0; i < requests; i++)
 		ids[i] = resolve(&flood);
-	if (write(ready, "y", 1) != 1 || read(orders, &port, sizeof(port)) != sizeof(port))
-		_exit(8);
-	for (i = 0; i < requests; i++)
-		ask(ids[i], i);
+	say(ready);
+	if (read(orders, &port, sizeof(port)) != sizeof(port))
+		_exit(1);
+	ask_each(ids, requests, ready);
 	while (flood.heard < requests) {
 		next_event(&flood, &type);
 		note(&flood, type);
