@@ -419,7 +419,7 @@ static void let_it_ask(struct fixture *f)
 	stranger_tell(&stranger, victims_port());
 }
 
-/* The loop is kept while the first of them come, so that the backlog is too small by construction. */
+/* The loop is kept while the first of them come: the backlog is too small by construction. */
 static void pour(struct fixture *f)
 {
 	let_it_ask(f);

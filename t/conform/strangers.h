@@ -27,7 +27,10 @@ void stranger_kill(struct stranger *stranger);
 void stranger_flood(struct stranger *stranger, unsigned requests, bool beyond);
 void stranger_tell(const struct stranger *stranger, uint16_t port);
 void stranger_let_go(const struct stranger *stranger);
-/* Whether it has all but asked; it asks when it is told the port again. Then, whether the first have asked. */
+/*
+ * Whether it has all but asked; it asks when it is told the port again. Then, whether the first
+ * have asked.
+ */
 int stranger_is_ready(const struct stranger *stranger);
 /* Whether it is gone; it ended well then. */
 int stranger_is_gone(struct stranger *stranger);
