@@ -215,7 +215,7 @@ END_TEST
 
 /* --- sending --------------------------------------------------------------------------------- */
 
-/* A kernel may still take some a moment later. Returns what it took, and when the last call began. */
+/* A kernel may still take some a moment later. Returns what it took; begun is of the last call. */
 static size_t send_to_the_end(int fd, size_t sent, int64_t *begun)
 {
 	ssize_t ret;

@@ -27,8 +27,8 @@ static void set_down(struct evr_pipe *pipe, const struct evrdma_error *error)
 }
 
 /*
- * Of a process that is killed the kernel takes the memory first, so that its device refuses what still
- * comes: nothing that anybody may or may not do.
+ * Of a process that is killed the kernel takes the memory first, so that its device refuses what
+ * still comes: nothing that anybody may or may not do.
  */
 static bool is_refused_by_peer(const struct evrdma_error *error)
 {
