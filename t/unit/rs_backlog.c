@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "proto/conndata.h"
+#include "rs/rs.h"
 #include "util/clock.h"
 
 enum {
@@ -148,15 +149,29 @@ static void connect_each(int *clients, int listener)
 	}
 }
 
+static unsigned waiting(int listener)
+{
+	struct evr_rs *rs = evr_rs_get(listener);
+	unsigned n;
+
+	pthread_mutex_lock(&rs->lock);
+	n = rs->listener.waiting;
+	pthread_mutex_unlock(&rs->lock);
+	evr_rs_put(rs);
+	return n;
+}
+
 START_TEST(a_larger_backlog_has_places_for_those_who_wait_already)
 {
 	int listener = rs_listener(), clients[PLACES], last, i;
 
 	connect_each(clients, listener);
 	last = rs_client();
-	rs_events(listener, POLLIN);
+	while (!waiting(listener))
+		rs_events(listener, POLLIN);
 	ck_assert_int_eq(rs_events(last, POLLOUT), 0);
 	ck_assert_ok(rlisten(listener, BACKLOG + 1));
+	ck_assert_uint_eq(waiting(listener), 0);
 	ck_assert_int_eq(rs_await(last, POLLOUT), POLLOUT);
 	for (i = 0; i < PLACES; i++)
 		ck_assert_ok(rclose(clients[i]));
