@@ -447,8 +447,8 @@ START_TEST(requests_come_by_thousands_beyond_the_backlog)
 {
 	const struct trial trial = { flooded, .twice = true };
 
-	stranger_flood(&strangers[0], FLOOD, true);
-	stranger_flood(&strangers[1], FLOOD_AGAIN, true);
+	stranger_flood(&strangers[0], FLOOD, FLOOD_BEYOND);
+	stranger_flood(&strangers[1], FLOOD_AGAIN, FLOOD_EITHER);
 	victims_listening.backlog = BACKLOG;
 	beside(&trial);
 }
@@ -483,7 +483,7 @@ START_TEST(handshakes_are_begun_and_never_finished)
 {
 	const struct trial trial = { left_alone };
 
-	stranger_flood(&stranger, HANDSHAKES, false);
+	stranger_flood(&stranger, HANDSHAKES, FLOOD_WITHIN);
 	beside(&trial);
 }
 END_TEST
