@@ -2,6 +2,7 @@
 # series.sh rxe|siw: what the plots show, in $EVR_OUT/*.data, gnuplot's columns: over the size of a
 # message half a round trip and the bytes a second, over the number of connections what one costs;
 # ours, and the stock tools'.
+# needs: two-processors
 . "$top_srcdir/t/bench/sides.sh"
 
 sizes="1 16 64 256 1024 4096 16384 65536 262144 1048576"

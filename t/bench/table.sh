@@ -1,6 +1,7 @@
 #!/bin/sh
 # table.sh rxe|siw ROUNDS: the samples of the table, in $EVR_OUT/samples: row, unit, what is better,
 # the goal of the ratio, whose, number. The sides of a row take turns.
+# needs: two-processors
 . "$top_srcdir/t/bench/sides.sh"
 
 kind=$1 rounds=${2:-3}
