@@ -187,7 +187,7 @@ static void ask_each(struct rdma_cm_id **ids, unsigned requests, int ready)
 	}
 }
 
-static _Noreturn void pour(int orders, int ready, unsigned requests, enum flood_kind kind)
+static _Noreturn void pour(int orders, int ready, unsigned requests, bool may_be_refused)
 {
 	struct flood flood = { .channel = rdma_create_event_channel() };
 	struct rdma_cm_id **ids = calloc(requests, sizeof(struct rdma_cm_id *));
@@ -208,19 +208,19 @@ static _Noreturn void pour(int orders, int ready, unsigned requests, enum flood_
 		next_event(&flood, &type);
 		note(&flood, type);
 	}
-	if (kind != FLOOD_EITHER && (kind == FLOOD_BEYOND) != (flood.refused > 0))
+	if (flood.refused && !may_be_refused)
 		_exit(7);
 	_exit(read(orders, &port, sizeof(port)) != sizeof(port));
 }
 
-void stranger_flood(struct stranger *stranger, unsigned requests, enum flood_kind kind)
+void stranger_flood(struct stranger *stranger, unsigned requests, bool may_be_refused)
 {
 	int ends[2], ready[2];
 
 	ck_assert(!pipe(ends) && !pipe2(ready, O_NONBLOCK));
 	stranger->pid = fork();
 	if (!stranger->pid)
-		pour(ends[0], ready[1], requests, kind);
+		pour(ends[0], ready[1], requests, may_be_refused);
 	close(ends[0]);
 	close(ready[1]);
 	stranger->orders = ends[1];

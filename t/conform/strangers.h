@@ -22,10 +22,9 @@ void stranger_kill(struct stranger *stranger);
 /*
  * Requests, so many, one after the other without waiting, each with some bytes of garbage; no
  * answer is answered. It begins when it is told a port, and is gone when it has heard of each and
- * is let go; well, if some were refused where they are beyond the backlog, and none within.
+ * is let go; well, if none of them was refused, where none may be.
  */
-enum flood_kind { FLOOD_WITHIN, FLOOD_BEYOND, FLOOD_EITHER };
-void stranger_flood(struct stranger *stranger, unsigned requests, enum flood_kind kind);
+void stranger_flood(struct stranger *stranger, unsigned requests, bool may_be_refused);
 void stranger_tell(const struct stranger *stranger, uint16_t port);
 void stranger_let_go(const struct stranger *stranger);
 /*
