@@ -44,7 +44,7 @@ static struct evrdma_listener *victims_listener;
 static struct evrdma_pool *victims_pool;
 
 struct victims victims;
-struct evrdma_listener_options victims_listening;
+static struct evrdma_listener_options victims_listening;
 size_t victims_recv_bytes = 4096;
 void (*victims_on_request)(struct fixture *f, struct evrdma_request *request);
 
@@ -443,6 +443,7 @@ static struct fixture *fixture_with_others(const struct trial *trial)
 	testbed.count = count_own;
 	evrdma_listener_options_init(&victims_listening);
 	victims_listening.relisten_ms = RELISTEN_MS;
+	victims_listening.backlog = trial->backlog;
 	f = fixture_new();
 	evrdma_base_options_init(&options);
 	options.cq_entries = LARGE_CQ;

@@ -14,6 +14,7 @@ enum { VICTIMS_MAX = 500 };
 struct trial {
 	void (*run)(struct fixture *f, bool strikes);
 	bool off_the_wire; /* the others are on a device of their own, and there alone */
+	int backlog; /* of the victims' listener; 0: the system's limit */
 	bool twice; /* what it makes grow, as a table of all connections, stays for the next time */
 };
 
@@ -57,7 +58,6 @@ bool victims_are_gone(struct fixture *f);
 /* A request of the victims' listener; NULL: it is accepted. */
 extern void (*victims_on_request)(struct fixture *f, struct evrdma_request *request);
 struct endpoint *victims_accept(struct fixture *f, struct evrdma_request *request);
-extern struct evrdma_listener_options victims_listening;
 /* The memory that they receive into. */
 extern size_t victims_recv_bytes;
 
