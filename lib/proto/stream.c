@@ -97,7 +97,7 @@ int evr_stream_start(struct evr_stream *stream, const struct evr_conndata *peer)
 	evr_target_start(&stream->target, &peer->data);
 	evr_iomap_in_init(&stream->iomap_in, table_of(config), config->iomap, config->iomap_size);
 	evr_credit_out_init(&stream->credit_out, peer->credits);
-	stream->started = stream->tx_open = stream->rx_open = true;
+	stream->started = stream->rx_open = true;
 	return 0;
 }
 
@@ -146,10 +146,8 @@ int evr_stream_shutdown(struct evr_stream *stream, int how)
 {
 	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
 		return -EINVAL;
-	if (how != SHUT_RD) {
-		stream->tx_open = false;
+	if (how != SHUT_RD)
 		stream->tx_ended = true;
-	}
 	if (how != SHUT_WR) {
 		stream->rx_open = false;
 		evr_stream_consume(stream, evr_rxring_readable(&stream->rx));
@@ -177,8 +175,9 @@ bool evr_stream_is_over(const struct evr_stream *stream)
 
 static bool can_write(const struct evr_stream *stream)
 {
-	return stream->tx_open && !stream->error && evr_stream_can_post_data(stream) &&
-	       evr_credit_out_left(&stream->credit_out) && evr_target_left(&stream->target);
+	return evr_stream_is_tx_open(stream) && !stream->error &&
+	       evr_stream_can_post_data(stream) && evr_credit_out_left(&stream->credit_out) &&
+	       evr_target_left(&stream->target);
 }
 
 static uint32_t writable(const struct evr_stream *stream, uint64_t window)
@@ -202,7 +201,7 @@ struct evr_stream_status evr_stream_status(const struct evr_stream *stream)
 		.window = window,
 		.completed = stream->sendq.done_bytes,
 		.eof = rx_ends && !readable,
-		.hangup = rx_ends && !stream->tx_open,
+		.hangup = rx_ends && !evr_stream_is_tx_open(stream),
 		.finished = stream->error || stream->said_disconnect || evr_stream_is_over(stream),
 		.drained = !stream->sendq.count,
 		.error = stream->error,

@@ -153,7 +153,6 @@ struct evr_stream {
 	uint8_t remote_entry; /* of the peer's copy of our target: which is written next */
 	uint8_t idle;	      /* control messages in a row that brought nothing */
 	bool started;
-	bool tx_open;	    /* the user may send, and the peer listens */
 	bool tx_ended;	    /* the user sends no more */
 	bool rx_open;	    /* the user wants to read */
 	bool peer_shutdown; /* the peer sends no more */
@@ -163,6 +162,12 @@ struct evr_stream {
 	bool keepalive;
 	int error;
 };
+
+/* The user may send, and the peer listens. */
+static inline bool evr_stream_is_tx_open(const struct evr_stream *stream)
+{
+	return stream->started && !stream->tx_ended && !stream->peer_gone;
+}
 
 /*
  * Prepares a stream. The memory that the configuration names stays the caller's, and must live as

@@ -80,7 +80,6 @@ static int take_disconnect(struct evr_stream *stream)
 	if (stream->peer_gone)
 		return take_nothing(stream);
 	stream->peer_shutdown = stream->peer_gone = true;
-	stream->tx_open = false;
 	return 0;
 }
 

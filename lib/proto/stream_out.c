@@ -248,7 +248,7 @@ static void hand_out_mapping(struct evr_stream *stream, struct evr_stream_work *
 
 static bool next_mapping(struct evr_stream *stream, struct evr_stream_work *work)
 {
-	if (!stream->iomap_out.waiting || !stream->tx_open || stream->sendq.mapping ||
+	if (!stream->iomap_out.waiting || !evr_stream_is_tx_open(stream) || stream->sendq.mapping ||
 		!evr_credit_out_left(&stream->credit_out) || !evr_stream_can_post_data(stream))
 		return false;
 	hand_out_mapping(stream, work);
@@ -291,7 +291,7 @@ static bool next_disconnect(struct evr_stream *stream, struct evr_stream_work *w
 /* To shut down the second direction is to disconnect. */
 static bool next_word(struct evr_stream *stream, struct evr_stream_work *work)
 {
-	if (stream->tx_open || !has_control(stream, message_op(stream)))
+	if (evr_stream_is_tx_open(stream) || !has_control(stream, message_op(stream)))
 		return false;
 	if (stream->rx_open && !stream->peer_shutdown)
 		return next_shutdown(stream, work);

@@ -413,11 +413,11 @@ static int get_route(const struct evr_rs *rs, void *value, socklen_t *len)
 
 static uint8_t state_of_stream(const struct evr_stream *stream)
 {
-	if (stream->error || (stream->peer_shutdown && !stream->tx_open))
+	if (stream->error || (stream->peer_shutdown && !evr_stream_is_tx_open(stream)))
 		return TCP_CLOSE;
 	if (stream->peer_shutdown)
 		return TCP_CLOSE_WAIT;
-	return stream->tx_open ? TCP_ESTABLISHED : TCP_FIN_WAIT2;
+	return evr_stream_is_tx_open(stream) ? TCP_ESTABLISHED : TCP_FIN_WAIT2;
 }
 
 static uint8_t state_of(const struct evr_rs *rs)

@@ -30,7 +30,7 @@ static int stream_events(const struct evr_rs *rs)
 		return rs->told ? EVERYTHING : EVERYTHING | POLLERR;
 	if (status.readable || status.eof)
 		events |= READABLE;
-	if ((status.writable && !rs->held) || !rs->stream.tx_open)
+	if ((status.writable && !rs->held) || !evr_stream_is_tx_open(&rs->stream))
 		events |= WRITABLE;
 	if (rs->stream.peer_shutdown || !rs->stream.rx_open)
 		events |= POLLRDHUP;

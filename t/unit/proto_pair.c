@@ -122,7 +122,7 @@ static void write_direct(struct user *user)
 	uint8_t *bytes;
 	int len;
 
-	if (!user->side.stream.tx_open || !want.len || !users[user == users].maps)
+	if (!evr_stream_is_tx_open(&user->side.stream) || !want.len || !users[user == users].maps)
 		return;
 	len = evr_stream_direct(&user->side.stream, MAP_OFFSET + user->direct, &want, &work);
 	holds(len >= 0 || len == -ENXIO || len == -ECONNRESET);

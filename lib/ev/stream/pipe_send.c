@@ -182,7 +182,7 @@ int evr_pipe_check(const struct evr_pipe *pipe)
 		return stream->error;
 	if (pipe->down || stream->peer_gone)
 		return -ECONNRESET;
-	return stream->tx_open ? 0 : -EPIPE;
+	return evr_stream_is_tx_open(stream) ? 0 : -EPIPE;
 }
 
 bool evr_pipe_is_writable(const struct evr_pipe *pipe)
