@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 static const char *const step_texts[CMTIME_STEPS] = {
 	[CMTIME_CREATE_ID] = "create id",
@@ -23,10 +22,7 @@ const char *cmtime_step_text(enum cmtime_step step)
 
 double cmtime_now_us(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+	return (double)tool_now_ns() / 1e3;
 }
 
 static double length(const struct cmtime_span *span)

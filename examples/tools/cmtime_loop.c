@@ -127,9 +127,11 @@ void cmtime_tell_error(struct cmtime_loop *loop, const struct evrdma_error *erro
 
 void cmtime_tell_call(struct cmtime_loop *loop, enum evrdma_step step, int err)
 {
-	const struct evrdma_error error = { .err = err, .step = step, .cm_event = -1 };
+	struct cmtime *test = loop->test;
 
-	cmtime_tell_error(loop, &error);
+	pthread_mutex_lock(&test->lock);
+	ends_tell_call(&test->ends, step, err);
+	pthread_mutex_unlock(&test->lock);
 }
 
 /* --- life ----------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <event2/dns.h>
@@ -14,6 +15,8 @@
 
 /* What finding and opening a device takes, at the most. */
 #define FILES_WANTED 8
+
+enum { NS_PER_S = 1000000000 };
 
 static const char *log_name;
 
@@ -65,6 +68,14 @@ static const char *find_advice(const struct tool_advice *table, const struct evr
 		if (advice_fits(table, error))
 			return table->text;
 	return NULL;
+}
+
+uint64_t tool_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
 int tool_complain(const char *name, const char *format, ...)

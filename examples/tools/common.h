@@ -72,6 +72,9 @@ void tool_tell_error(struct tool *tool, const char *what, const struct evrdma_er
 void tool_fail_call(struct tool *tool, const char *what, enum evrdma_step step, int err,
 	const struct tool_advice *advice);
 
+/* Of a clock that never goes back. */
+uint64_t tool_now_ns(void);
+
 /* Prints "name: " and a message to stderr, with a newline. Returns -1. */
 int tool_complain(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

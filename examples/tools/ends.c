@@ -50,6 +50,13 @@ void ends_fail_call(const struct ends *ends, enum evrdma_step step, int err)
 	tool_fail_call(ends->tool, ends_peer_text(ends), step, err, advice);
 }
 
+void ends_tell_call(const struct ends *ends, enum evrdma_step step, int err)
+{
+	const struct evrdma_error error = { .err = err, .step = step, .cm_event = -1 };
+
+	ends_tell_error(ends, &error);
+}
+
 void ends_fail_listen(const struct ends *ends, int err)
 {
 	if (err == EACCES && ends->port < IPPORT_RESERVED)

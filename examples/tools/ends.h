@@ -38,6 +38,7 @@ const char *ends_peer_text(const struct ends *ends);
 void ends_fail_error(const struct ends *ends, const struct evrdma_error *error);
 void ends_tell_error(const struct ends *ends, const struct evrdma_error *error);
 void ends_fail_call(const struct ends *ends, enum evrdma_step step, int err);
+void ends_tell_call(const struct ends *ends, enum evrdma_step step, int err);
 
 /* tool_fail() about an address that cannot be listened on; err is a positive errno. */
 void ends_fail_listen(const struct ends *ends, int err);

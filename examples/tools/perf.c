@@ -4,21 +4,10 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <event2/event.h>
 #include <rdma/rdma_cma.h>
-
-enum { NS_PER_S = 1000000000 };
-
-uint64_t perf_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
 
 uint32_t perf_window(long window, size_t size)
 {

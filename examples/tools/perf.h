@@ -103,8 +103,6 @@ uint32_t perf_window(long window, size_t size);
 /* What of a call of the library's that returned ret is an error ends the tool. Returns ret. */
 int perf_check(struct perf *perf, enum evrdma_step step, int ret);
 
-uint64_t perf_now_ns(void);
-
 /* The results on stdout: for people the heading comes before the first. */
 void perf_print(const struct perf_options *options, const struct perf_result *result, int first);
 const char *perf_test_text(enum perf_test test);

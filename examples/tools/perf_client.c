@@ -111,7 +111,7 @@ static int submit(struct perf_conn *conn)
 
 	switch (result->test) {
 	case PERF_PING:
-		conn->begin_ns = perf_now_ns();
+		conn->begin_ns = tool_now_ns();
 		return evrdma_conn_send(conn->conn, conn->buf, result->size, NULL, NULL);
 	case PERF_SEND:
 		return evrdma_conn_send(conn->conn, conn->buf, result->size, send_done, conn);
@@ -149,7 +149,7 @@ static void answer_came(struct perf_conn *conn)
 	struct perf_client *client = conn->client;
 
 	if (conn->done >= client->warm_up)
-		perf_hist_add(&client->result.hist, perf_now_ns() - conn->begin_ns);
+		perf_hist_add(&client->result.hist, tool_now_ns() - conn->begin_ns);
 	through(conn);
 }
 
@@ -157,7 +157,7 @@ static void answer_came(struct perf_conn *conn)
 
 static void end_run(struct perf_client *client)
 {
-	client->result.end_ns = perf_now_ns();
+	client->result.end_ns = tool_now_ns();
 	perf_unwatch(client->perf);
 	perf_print(&client->perf->options, &client->result, !client->runs);
 	client->runs++;
@@ -173,11 +173,11 @@ static void disconnect_all(struct perf_client *client)
 static void all_there(struct perf_client *client)
 {
 	if (client->result.test == PERF_CONNECT) {
-		client->result.connected_ns = perf_now_ns();
+		client->result.connected_ns = tool_now_ns();
 		disconnect_all(client);
 		return;
 	}
-	client->result.begin_ns = perf_now_ns();
+	client->result.begin_ns = tool_now_ns();
 	for (long i = 0; i < client->result.connections && !is_over(client); i++)
 		pump(&client->conns[i]);
 }
@@ -258,7 +258,7 @@ static void connected(struct perf_conn *conn)
 		say(conn, PERF_START);
 		return;
 	}
-	perf_hist_add(&client->result.hist, perf_now_ns() - conn->begin_ns);
+	perf_hist_add(&client->result.hist, tool_now_ns() - conn->begin_ns);
 	client->perf->progress++;
 	one_there(conn);
 }
@@ -346,7 +346,7 @@ static int connect_one(struct perf_conn *conn, const struct evrdma_conn_options 
 	if (!conn->conn)
 		return -errno;
 	evrdma_conn_setcb(conn->conn, recv_came, conn_event, conn);
-	conn->begin_ns = perf_now_ns();
+	conn->begin_ns = tool_now_ns();
 	return evrdma_conn_connect(conn->conn, ends_local(ends), ends_remote(ends));
 }
 
@@ -374,7 +374,7 @@ static void connect_all(struct perf_client *client)
 	perf_hello_pack(&hello, greeting);
 	options.private_data = greeting;
 	options.private_data_len = sizeof(greeting);
-	client->result.begin_ns = perf_now_ns();
+	client->result.begin_ns = tool_now_ns();
 	for (long i = 0; i < client->total; i++) {
 		client->conns[i].client = client;
 		client->conns[i].credits = 2ull * client->window;

@@ -100,7 +100,7 @@ static void all_sent(struct perf_group *group)
 {
 	const struct timeval pause = { 0, END_MS * 1000 };
 
-	group->result.end_ns = perf_now_ns();
+	group->result.end_ns = tool_now_ns();
 	group->result.messages = group->done;
 	group->end_timer =
 		event_new(group->perf->tool.event_base, -1, EV_PERSIST, end_again, group);
@@ -133,7 +133,7 @@ static void end_came(struct perf_group *group, uint64_t total)
 
 static void data_came(struct perf_group *group, size_t len)
 {
-	group->result.end_ns = perf_now_ns();
+	group->result.end_ns = tool_now_ns();
 	if (!group->result.messages++) {
 		group->result.begin_ns = group->result.end_ns;
 		group->result.size = len;
@@ -163,7 +163,7 @@ static void joined(struct perf_group *group)
 	if (group->perf->options.group)
 		return;
 	perf_watch(group->perf, (uint64_t)group->perf->options.count);
-	group->result.begin_ns = perf_now_ns();
+	group->result.begin_ns = tool_now_ns();
 	pump(group);
 }
 

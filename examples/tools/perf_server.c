@@ -27,13 +27,9 @@ struct perf_peer {
 
 static void fail(struct perf_peer *peer, int ret)
 {
-	const struct evrdma_error error = {
-		.err = -ret, .step = EVRDMA_STEP_TRANSFER, .cm_event = -1
-	};
-
 	if (!ret || peer->server->perf->tool.stopping)
 		return;
-	ends_tell_error(&peer->server->perf->ends, &error);
+	ends_tell_call(&peer->server->perf->ends, EVRDMA_STEP_TRANSFER, -ret);
 	evrdma_conn_close(peer->conn);
 }
 
@@ -227,12 +223,8 @@ static struct perf_peer *make_peer(struct perf_server *server, const struct perf
 
 static void refuse(struct perf_server *server, struct evrdma_request *request, int err)
 {
-	const struct evrdma_error error = {
-		.err = err, .step = EVRDMA_STEP_ACCEPT, .cm_event = -1
-	};
-
 	evrdma_request_reject(request, NULL, 0);
-	ends_tell_error(&server->perf->ends, &error);
+	ends_tell_call(&server->perf->ends, EVRDMA_STEP_ACCEPT, err);
 }
 
 static void accept_peer(

@@ -1,7 +1,7 @@
 #include "series.h"
+#include "common.h"
 
 #include <stdio.h>
-#include <time.h>
 
 /* Those of a short series; a whole one has what is between them as well. */
 static const long sizes_short[] = { 64, 4L << 10, 64L << 10, 1L << 20 };
@@ -124,8 +124,5 @@ void series_print(const struct series_run *run, double seconds)
 
 double series_now(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	return (double)tool_now_ns() / 1e9;
 }

@@ -87,33 +87,30 @@ static void take_one(int listener)
 
 /* --- tests ----------------------------------------------------------------------------------- */
 
-START_TEST(a_place_that_was_kept_for_long_is_the_next_ones)
+/* All places are taken, and so much time has passed, when the next one comes. */
+static void next_one_gets_a_place(uint64_t us)
 {
 	int listener = rs_listener(), client;
 	struct silent silent;
 
 	fill_places(&silent, listener);
-	passed_us += LONG_US;
+	passed_us += us;
 	client = rs_client();
 	take_one(listener);
 	ck_assert_ok(rclose(client));
 	ck_assert_ok(rclose(listener));
 	end(&silent);
 }
+
+START_TEST(a_place_that_was_kept_for_long_is_the_next_ones)
+{
+	next_one_gets_a_place(LONG_US);
+}
 END_TEST
 
 START_TEST(who_waits_for_one_needs_nobody_else_to_come)
 {
-	int listener = rs_listener(), client;
-	struct silent silent;
-
-	fill_places(&silent, listener);
-	passed_us += NEARLY_US;
-	client = rs_client();
-	take_one(listener);
-	ck_assert_ok(rclose(client));
-	ck_assert_ok(rclose(listener));
-	end(&silent);
+	next_one_gets_a_place(NEARLY_US);
 }
 END_TEST
 
