@@ -43,9 +43,9 @@ for end in stock@stock ours@ours; do
 	done
 done
 for whose in ours stock; do
-	how=together
-	[ $whose = ours ] || how=in-turn
-	cell "$kind: to 200 rsockets of $whose at once" by $whose http_rsockets 200 $how echo
+	how=together first=10000
+	[ $whose = ours ] || how=in-turn first=11000
+	cell "$kind: to 200 rsockets of $whose at once" by $whose http_rsockets 200 $first $how echo
 	cell "$kind: one of $whose whose bufferevent is freed in its read callback is told" \
 		by $whose http_rsocket cut $((20 << 20))
 done

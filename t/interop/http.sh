@@ -96,10 +96,10 @@ cell "$kind: a server that leaves within a request is told" client refused 30000
 cell "$kind: a server that is killed is told" to_killed client killed
 cell "$kind: nothing of them is left" nothing_is_left
 for whose in ours stock; do
-	how=together
-	[ $whose = ours ] || how=in-turn
+	how=together first=10000
+	[ $whose = ours ] || how=in-turn first=11000
 	cell "$kind: $many rsockets of $whose at once get and post bodies of 1 B to 1 MiB" \
-		by $whose http_rsockets $many $how
+		by $whose http_rsockets $many $first $how
 	cell "$kind: an rsocket of $whose gets bodies" \
 		by $whose http_rsocket get 1 2 1000 65536 1048576 3000001 $big
 	cell "$kind: an rsocket of $whose posts bodies" \

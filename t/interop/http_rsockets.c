@@ -3,9 +3,12 @@
  * them at once: all connect before any asks, then each gets and posts bodies of 1 B to 1 MiB in
  * turn, on one connection. Every byte is compared.
  *
- *   http_rsockets ADDRESS PORT CONNECTIONS together|in-turn [echo]
+ *   http_rsockets ADDRESS PORT CONNECTIONS FIRST together|in-turn [echo]
  *
  * With "echo" it is a server that sends back what it gets, without HTTP.
+ *
+ * They leave from port FIRST and those that follow it: of ports that the kernel draws, one may be in
+ * TIME-WAIT still, and siw refuses to connect from it.
  *
  * It is told how they connect: the thread that the stock library begins for those that do so
  * without waiting corrupts the memory of its process when they are more than a few.
@@ -38,7 +41,7 @@ struct asker {
 static struct sockaddr_in peer;
 static struct asker askers[MOST];
 static struct pollfd pfds[MOST];
-static unsigned int count, connected, done;
+static unsigned int count, first_port, connected, done;
 static bool echoes;
 
 static void die(const char *what)
@@ -55,9 +58,14 @@ static void set_nonblocking(struct asker *asker)
 
 static void dial(struct asker *asker, bool waits)
 {
+	struct sockaddr_in from = { .sin_family = AF_INET };
+
 	asker->fd = rsocket(AF_INET, SOCK_STREAM, 0);
 	if (asker->fd < 0)
 		die("http_rsockets: no socket");
+	from.sin_port = htons((in_port_t)(first_port + asker->number));
+	if (rbind(asker->fd, (struct sockaddr *)&from, sizeof(from)))
+		die("http_rsockets: cannot bind");
 	if (!waits)
 		set_nonblocking(asker);
 	if (rconnect(asker->fd, (struct sockaddr *)&peer, sizeof(peer)) && errno != EINPROGRESS)
@@ -259,14 +267,15 @@ int main(int argc, char **argv)
 {
 	unsigned int i;
 
-	if (argc < 5 || atoi(argv[3]) > MOST || inet_pton(AF_INET, argv[1], &peer.sin_addr) != 1)
+	if (argc < 6 || atoi(argv[3]) > MOST || inet_pton(AF_INET, argv[1], &peer.sin_addr) != 1)
 		return 1;
 	peer.sin_family = AF_INET;
 	peer.sin_port = htons((uint16_t)atoi(argv[2]));
 	count = (unsigned int)atoi(argv[3]);
-	echoes = argc > 5;
+	first_port = (unsigned int)atoi(argv[4]);
+	echoes = argc > 6;
 	http_pattern_fill();
-	connect_all(!strcmp(argv[4], "in-turn"));
+	connect_all(!strcmp(argv[5], "in-turn"));
 	ask_all();
 	for (i = 0; i < count; i++)
 		if (rclose(askers[i].fd))
