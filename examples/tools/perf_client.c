@@ -25,10 +25,13 @@ struct perf_client {
 	struct perf_conn *conns;
 	struct evrdma_pool *recv_pool;
 	struct evrdma_pool *send_pool;
+	struct evrdma_conn_options conn_options;
+	uint8_t greeting[PERF_HELLO_BYTES]; /* in conn_options */
 	struct perf_result result;
 	long total; /* of the connections, with the idle ones behind the others */
 	uint32_t window;
 	uint64_t warm_up;
+	long begun;
 	long there;    /* connected, and the server is ready */
 	long reported; /* what came, by the server */
 	long closed;
@@ -36,6 +39,7 @@ struct perf_client {
 };
 
 static void start_run(struct perf_client *client);
+static void begin_next(struct perf_client *client);
 
 static int is_over(const struct perf_client *client)
 {
@@ -254,6 +258,7 @@ static void connected(struct perf_conn *conn)
 {
 	struct perf_client *client = conn->client;
 
+	begin_next(client);
 	if (client->result.test != PERF_CONNECT) {
 		say(conn, PERF_START);
 		return;
@@ -334,15 +339,16 @@ static void conn_event(struct evrdma_conn *unused, enum evrdma_conn_event event,
 	}
 }
 
-static int connect_one(struct perf_conn *conn, const struct evrdma_conn_options *options)
+static int begin_one(struct perf_conn *conn)
 {
-	const struct ends *ends = &conn->client->perf->ends;
+	struct perf_client *client = conn->client;
+	const struct ends *ends = &client->perf->ends;
 
-	conn->buf = evrdma_pool_get(conn->client->send_pool);
+	conn->buf = evrdma_pool_get(client->send_pool);
 	if (!conn->buf)
 		return -errno;
-	memset(evrdma_buf_data(conn->buf), PERF_DATA, conn->client->result.size);
-	conn->conn = evrdma_conn_new(conn->client->perf->base, options);
+	memset(evrdma_buf_data(conn->buf), PERF_DATA, client->result.size);
+	conn->conn = evrdma_conn_new(client->perf->base, &client->conn_options);
 	if (!conn->conn)
 		return -errno;
 	evrdma_conn_setcb(conn->conn, recv_came, conn_event, conn);
@@ -350,11 +356,29 @@ static int connect_one(struct perf_conn *conn, const struct evrdma_conn_options 
 	return evrdma_conn_connect(conn->conn, ends_local(ends), ends_remote(ends));
 }
 
-static void fill_options(const struct perf_client *client, struct evrdma_conn_options *options)
+static void begin_next(struct perf_client *client)
+{
+	struct perf_conn *conn = &client->conns[client->begun];
+
+	if (client->begun == client->total || is_over(client))
+		return;
+	client->begun++;
+	conn->client = client;
+	conn->credits = 2ull * client->window;
+	perf_check(client->perf, EVRDMA_STEP_CONNECT, begin_one(conn));
+}
+
+static void fill_options(struct perf_client *client)
 {
 	const uint32_t words = 8;
+	const struct perf_hello hello = { client->result.test, client->window,
+		(uint32_t)client->result.size };
+	struct evrdma_conn_options *options = &client->conn_options;
 
+	perf_hello_pack(&hello, client->greeting);
 	evrdma_conn_options_init(options);
+	options->private_data = client->greeting;
+	options->private_data_len = sizeof(client->greeting);
 	options->connect_timeout_ms = (int)client->perf->options.patience_s * 1000;
 	options->send_depth = client->window + words;
 	options->recv_depth = words;
@@ -363,25 +387,13 @@ static void fill_options(const struct perf_client *client, struct evrdma_conn_op
 		(uint8_t)(client->window < PERF_READS ? client->window : PERF_READS);
 }
 
-static void connect_all(struct perf_client *client)
+/* The others follow, each when one is there: so both sides have something to do all the time. */
+static void begin_first(struct perf_client *client)
 {
-	uint8_t greeting[PERF_HELLO_BYTES];
-	const struct perf_hello hello = { client->result.test, client->window,
-		(uint32_t)client->result.size };
-	struct evrdma_conn_options options;
-
-	fill_options(client, &options);
-	perf_hello_pack(&hello, greeting);
-	options.private_data = greeting;
-	options.private_data_len = sizeof(greeting);
+	fill_options(client);
 	client->result.begin_ns = tool_now_ns();
-	for (long i = 0; i < client->total; i++) {
-		client->conns[i].client = client;
-		client->conns[i].credits = 2ull * client->window;
-		if (perf_check(client->perf, EVRDMA_STEP_CONNECT,
-			    connect_one(&client->conns[i], &options)))
-			return;
-	}
+	for (long i = 0; i < client->perf->options.window; i++)
+		begin_next(client);
 }
 
 static int make_room(struct perf_client *client)
@@ -406,14 +418,19 @@ static uint64_t goal(const struct perf_client *client)
 	return (uint64_t)options->connections * (uint64_t)options->count;
 }
 
+/* One message at a time is under way, or none at all. */
+static int in_turn(long test)
+{
+	return test == PERF_PING || test == PERF_CONNECT;
+}
+
 static void start_run(struct perf_client *client)
 {
 	const struct perf_options *options = &client->perf->options;
 	struct perf_result *result = &client->result;
 
-	client->window =
-		options->test == PERF_PING ? 1 : perf_window(options->window, result->size);
-	client->there = client->reported = client->closed = 0;
+	client->window = in_turn(options->test) ? 1 : perf_window(options->window, result->size);
+	client->begun = client->there = client->reported = client->closed = 0;
 	result->window = client->window;
 	result->messages = 0;
 	memset(&result->hist, 0, sizeof(result->hist));
@@ -421,7 +438,7 @@ static void start_run(struct perf_client *client)
 	if (make_room(client))
 		tool_fail(&client->perf->tool, "out of memory; make -n or -S smaller");
 	else
-		connect_all(client);
+		begin_first(client);
 }
 
 void perf_client_start(struct perf *perf)

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SIZE_BITS = 32, SEND_DEPTH = 8 };
+
 struct perf_server {
 	struct perf *perf;
 	struct evrdma_listener *listener;
-	struct evrdma_pool *words; /* for what is said */
+	struct evrdma_pool *pools[SIZE_BITS]; /* of all connections, each of buffers of 1 << its index */
 };
 
 /* A connection of a client. */
@@ -17,7 +19,6 @@ struct perf_peer {
 	struct perf_server *server;
 	struct evrdma_conn *conn;
 	struct perf_hello hello;
-	struct evrdma_pool *pool;  /* that it receives into */
 	struct evrdma_buf *memory; /* for the client's RDMA */
 	uint32_t grant_after;	   /* messages, of which it is told that it may send more */
 	uint32_t ungranted;
@@ -33,11 +34,24 @@ static void fail(struct perf_peer *peer, int ret)
 	evrdma_conn_close(peer->conn);
 }
 
+/* Of buffers of the size and some more; each is made once, for all connections. */
+static struct evrdma_pool *pool_of(struct perf_server *server, size_t size)
+{
+	int i = 0;
+
+	while ((size_t)1 << i < size)
+		i++;
+	if (!server->pools[i])
+		server->pools[i] = evrdma_pool_new(server->perf->base, (size_t)1 << i, 0);
+	return server->pools[i];
+}
+
 /* --- what is said ---------------------------------------------------------------------------- */
 
 static int say(struct perf_peer *peer, const struct perf_word *word)
 {
-	struct evrdma_buf *buf = evrdma_pool_get(peer->server->words);
+	struct evrdma_pool *pool = pool_of(peer->server, PERF_WORD_BYTES);
+	struct evrdma_buf *buf = pool ? evrdma_pool_get(pool) : NULL;
 	int ret;
 
 	if (!buf)
@@ -123,7 +137,6 @@ static void recv_came(struct evrdma_conn *conn, const struct evrdma_recv *recv, 
 static void free_peer(struct perf_peer *peer)
 {
 	evrdma_buf_unref(peer->memory);
-	evrdma_pool_free(peer->pool);
 	free(peer);
 }
 
@@ -195,11 +208,11 @@ static int make_conn(struct perf_peer *peer)
 	struct evrdma_base *base = peer->server->perf->base;
 	struct evrdma_conn_options options;
 
-	peer->pool = evrdma_pool_new(base, recv_size(peer), 0);
-	if (!peer->pool || make_memory(peer))
-		return -1;
 	evrdma_conn_options_init(&options);
-	options.recv_pool = peer->pool;
+	options.recv_pool = pool_of(peer->server, recv_size(peer));
+	if (!options.recv_pool || make_memory(peer))
+		return -1;
+	options.send_depth = SEND_DEPTH;
 	options.recv_depth = recv_depth(peer);
 	options.responder_resources = PERF_READS;
 	peer->conn = evrdma_conn_new(base, &options);
@@ -275,9 +288,7 @@ void perf_server_start(struct perf *perf)
 	struct perf_server *server = calloc(1, sizeof(*server));
 
 	perf->server = server;
-	if (server)
-		server->words = evrdma_pool_new(perf->base, PERF_WORD_BYTES, 0);
-	if (!server || !server->words) {
+	if (!server) {
 		tool_fail(&perf->tool, "out of memory");
 		return;
 	}

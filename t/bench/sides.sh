@@ -33,7 +33,7 @@ after() {
 	done
 	shift
 	# shellcheck disable=SC2086 # words
-	limit $server_words >/dev/null 2>&1 &
+	(exec busybox timeout 120 $server_words) >/dev/null 2>&1 & # what is killed is the server itself
 	server=$!
 	$wait $port >/dev/null 2>&1
 	limit "$@" 2>/dev/null
