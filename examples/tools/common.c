@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <sys/resource.h>
 
 #include <event2/dns.h>
 #include <event2/event.h>
@@ -224,6 +225,17 @@ static void log_came(int severity, const char *text)
 		tool_complain(log_name, "event loop: %s; %s", text, more_files);
 }
 
+/* Connections have descriptors of their own: as many as this process may have, not as it begins with. */
+static void allow_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int tool_init(struct tool *tool, const char *name, tool_interrupted_cb cb, void *arg)
 {
 	memset(tool, 0, sizeof(*tool));
@@ -231,6 +243,7 @@ int tool_init(struct tool *tool, const char *name, tool_interrupted_cb cb, void 
 	tool->interrupted_cb = cb;
 	tool->arg = arg;
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	allow_files();
 	log_name = name;
 	event_set_log_callback(log_came);
 	tool->event_base = event_base_new();

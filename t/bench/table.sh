@@ -21,7 +21,7 @@ side() {
 connection_rows() {
 	n=$(scaled 200)
 	row "connection, as cmtime makes it" us lower 0.9
-	side ours cmtime_sum ours@ours "$n"
+	side ours cmtime_sum stock@ours "$n"
 	side "cmtime" cmtime_sum stock@stock "$n"
 	row "connection, as the library makes it" us lower 0.6
 	side ours perf_connect "$n"
