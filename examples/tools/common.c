@@ -225,7 +225,7 @@ static void log_came(int severity, const char *text)
 		tool_complain(log_name, "event loop: %s; %s", text, more_files);
 }
 
-/* Connections have descriptors of their own: as many as this process may have, not as it begins with. */
+/* As many as this process may have, not as it begins with: each connection has its own. */
 static void allow_files(void)
 {
 	struct rlimit limit;

@@ -13,6 +13,7 @@ stream_mb() { rstream_us "$@" | awk -v size="$2" '{ if ($1) printf "%.2f\n", siz
 
 # perftest_us SIZE COUNT: half a round trip, its average.
 perftest_us() {
+	perftest_knows_time || return 0
 	next_port
 	size=$1
 	set -- ib_send_lat -R -d "$EVR_DEV" -F -p $port -s "$size" -n "$2"

@@ -34,8 +34,9 @@ cmtime_binds() {
 tcp_listens() { cat /proc/net/tcp /proc/net/tcp6 | grep -q ":$(printf %04X "$1") [0-9A-F:]* 0A "; }
 wait_tcp() { wait_until 60 tcp_listens "$1"; }
 
+# few_at_first NAME FILES: of such a variant. A client has the limit of this shell.
 few_at_first() {
-	case $1 in *'open files'*) ulimit -Sn 64 ;; esac
+	case $1 in *'open files'*) prlimit --pid $$ --nofile="$2:" ;; esac
 }
 
 # cmtime_one CLIENT SERVER NAME CONNECTIONS BIND CLIENT-OPTIONS SERVER-OPTIONS: the server, which stays,
@@ -50,8 +51,10 @@ cmtime_one() {
 	waits=wait_listener
 	[ "$listens" -eq 0 ] || return
 	# shellcheck disable=SC2086
-	(few_at_first "$3" && end_run "$1" 40 cmtime -s "$to" -p $port -c "$4" $bind $6) >"$tmp/client" 2>"$tmp/client.err" &&
+	few_at_first "$3" 64
+	(end_run "$1" 40 cmtime -s "$to" -p $port -c "$4" $bind $6) >"$tmp/client" 2>"$tmp/client.err" &&
 		status=0 || status=$?
+	few_at_first "$3" 1024
 	kill $pid
 	reap
 	[ $status -eq 0 ] && cmtime_server_ended "$2" && cmtime_table "$bind" "$6"

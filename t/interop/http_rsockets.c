@@ -7,8 +7,8 @@
  *
  * With "echo" it is a server that sends back what it gets, without HTTP.
  *
- * They leave from port FIRST and those that follow it: of ports that the kernel draws, one may be in
- * TIME-WAIT still, and siw refuses to connect from it.
+ * They leave from port FIRST and those that follow it: of ports that the kernel draws, one may be
+ * in TIME-WAIT still, and siw refuses to connect from it.
  *
  * It is told how they connect: the thread that the stock library begins for those that do so
  * without waiting corrupts the memory of its process when they are more than a few.

@@ -61,6 +61,9 @@ int evr_base_make(struct event_base *event_base, const struct evrdma_base_option
 	struct evrdma_base **made);
 void evr_base_unmake(struct evrdma_base *base);
 
+/* Tasks or posts, this turn or the next. */
+bool evr_base_has_to_do(const struct evrdma_base *base);
+
 /*
  * Asks about each object that the base waits for, its own and the guests, until the answer is true.
  */

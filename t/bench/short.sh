@@ -1,0 +1,40 @@
+#!/bin/sh
+# short.sh rxe|siw: the table and the series with few messages: that each side still runs and says a number,
+# and that a table and a page come of them. No number is judged.
+. "$top_srcdir/t/guest/lib.sh"
+
+kind=$1
+out=$(mktemp -d)
+export BENCH_SCALE=1
+
+measured() { (EVR_OUT=$out/$1 && export EVR_OUT && mkdir "$EVR_OUT" && "$top_srcdir/t/bench/$1.sh" "$kind" 1); }
+
+has_number() { awk -F '\t' -v row="$1" -v side="$2" '$1 == row && $5 == side { n = $6 } END { exit !(n > 0) }' "$out/table/samples"; }
+
+# Of perftest where it has no clock; ibv_rc_pingpong is not of it.
+knows_no_time() { case $1 in ib_*) ! grep -q '^cpu MHz' /proc/cpuinfo ;; *) false ;; esac; }
+
+each_side() {
+	while IFS="$(printf '\t')" read -r row _ _ _ side _; do
+		knows_no_time "$side" || cell "$kind: $row, $side" has_number "$row" "$side"
+	done <"$out/table/samples"
+}
+
+has_rows() {
+	awk -f "$top_srcdir/t/bench/table.awk" "$out/table/samples" >"$out/table.tsv" &&
+		[ "$(wc -l <"$out/table.tsv")" -eq $(($(cut -f 1 "$out/table/samples" | sort -u | wc -l) + 1)) ]
+}
+
+has_page() {
+	"$top_srcdir/t/bench/page" "$out" "$kind" 1 >"$out/index.html" &&
+		[ "$(grep -c '^<svg' "$out/index.html")" -eq "$(find "$out/series" -name '*.data' | wc -l)" ] &&
+		tail -n 1 "$out/index.html" | grep -q '</html>'
+}
+
+cell "$kind: the table's rows are measured" measured table
+each_side
+cell "$kind: the series are measured" measured series
+cell "$kind: a table comes of them" has_rows
+cell "$kind: a page comes of them" has_page
+rm -rf "$out"
+done_testing
