@@ -275,6 +275,7 @@ static int sges_of(const struct evr_send *send, bool is_empty)
 	return (int)send->seg_count;
 }
 
+/* A work request is large: what its operation does not take is left as it is. */
 static void build(struct evr_qp *qp, uint32_t position, struct ibv_send_wr *wr, bool last)
 {
 	static struct ibv_sge nothing; /* some devices look at the first of none */
@@ -282,14 +283,12 @@ static void build(struct evr_qp *qp, uint32_t position, struct ibv_send_wr *wr, 
 	struct ibv_sge *sges = sges_at(qp, position);
 	bool is_empty = !send->seg_count || (send->seg_count == 1 && !sges->length);
 
-	*wr = (struct ibv_send_wr){
-		.wr_id = evr_wr_id(qp->owner.number, position & qp->ring_mask),
-		.sg_list = is_empty ? &nothing : sges,
-		.num_sge = sges_of(send, is_empty),
-		.opcode = send->opcode,
-		.imm_data = htonl(send->imm),
-		.send_flags = send->flags,
-	};
+	wr->wr_id = evr_wr_id(qp->owner.number, position & qp->ring_mask);
+	wr->sg_list = is_empty ? &nothing : sges;
+	wr->num_sge = sges_of(send, is_empty);
+	wr->opcode = send->opcode;
+	wr->imm_data = htonl(send->imm);
+	wr->send_flags = send->flags;
 	if (last || evr_work_fetches(send->opcode) || !((position + 1) % SIGNAL_EVERY))
 		wr->send_flags |= IBV_SEND_SIGNALED;
 	set_peer(qp, send, wr);
