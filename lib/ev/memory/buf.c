@@ -146,8 +146,8 @@ void *evrdma_buf_get_user(const struct evrdma_buf *buf)
 
 static int get_lkey(struct evrdma_buf *buf, struct evr_pd *pd, int more, uint32_t *lkey)
 {
-	const struct ibv_mr *mr;
-	int ret = evr_region_get_mr(buf->region, pd, more, &mr);
+	const struct ibv_mr *mr = evr_region_first_mr(buf->region, pd, more);
+	int ret = mr ? 0 : evr_region_get_mr(buf->region, pd, more, &mr);
 
 	if (!ret)
 		*lkey = mr->lkey;
