@@ -103,25 +103,14 @@ struct evrdma_buf *evrdma_buf_new_shared(struct evrdma_domain *domain, void *dat
 	return &reference->buf;
 }
 
-/* What there is then. Only who shares a buffer pays for it. */
-static unsigned count(struct evrdma_buf *buf, unsigned change)
-{
-	if (buf->shared)
-		return __atomic_add_fetch(&buf->refs, change, __ATOMIC_ACQ_REL);
-	return buf->refs += change;
-}
-
 struct evrdma_buf *evrdma_buf_ref(struct evrdma_buf *buf)
 {
-	if (buf)
-		count(buf, 1);
-	return buf;
+	return evr_buf_ref(buf);
 }
 
 void evrdma_buf_unref(struct evrdma_buf *buf)
 {
-	if (buf && !count(buf, -1u))
-		buf->unused(buf);
+	evr_buf_unref(buf);
 }
 
 void *evrdma_buf_data(struct evrdma_buf *buf)

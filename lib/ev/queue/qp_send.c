@@ -117,7 +117,7 @@ static unsigned most_segs(const struct evr_qp *qp, bool read)
 
 static bool is_inside(const struct evrdma_seg *seg)
 {
-	size_t size = evrdma_buf_size(seg->buf);
+	size_t size = seg->buf->size;
 
 	return seg->len <= UINT32_MAX && seg->offset <= size && seg->len <= size - seg->offset;
 }
@@ -127,7 +127,7 @@ static int set_sge(
 {
 	if (!seg->buf || !is_inside(seg))
 		return -EINVAL;
-	sge->addr = (uintptr_t)evrdma_buf_data(seg->buf) + seg->offset;
+	sge->addr = (uintptr_t)seg->buf->data + seg->offset;
 	sge->length = (uint32_t)seg->len;
 	return (sink ? evr_buf_sink_lkey : evr_buf_lkey)(seg->buf, qp->pd, &sge->lkey);
 }
@@ -210,7 +210,7 @@ int evr_qp_submit_send(
 	if (ret)
 		return ret;
 	for (i = 0; i < n; i++)
-		bufs[i] = evrdma_buf_ref(segs[i].buf);
+		bufs[i] = evr_buf_ref(segs[i].buf);
 	take(qp, send, n);
 	return 0;
 }
@@ -362,10 +362,10 @@ static void end_send(struct evr_qp *qp)
 	/* The slot is another's once the callback submits: the buffers are let go of before, but
 	 * one. */
 	for (i = 1; i < send.seg_count; i++)
-		evrdma_buf_unref(bufs[i]);
+		evr_buf_unref(bufs[i]);
 	evr_qp_count_ended(qp, error);
 	qp->ops->sent(qp, &send, error);
-	evrdma_buf_unref(send.buf);
+	evr_buf_unref(send.buf);
 }
 
 bool evr_sends_cancel(struct evr_qp *qp)

@@ -111,7 +111,7 @@ static int take_from_pool(struct evr_recvq *recvq, uint32_t most)
 		if (!buf)
 			return errno;
 		evr_recvq_submit(recvq, buf);
-		evrdma_buf_unref(buf);
+		evr_buf_unref(buf);
 	}
 	return 0;
 }
@@ -166,7 +166,7 @@ int evr_recvq_submit(struct evr_recvq *recvq, struct evrdma_buf *buf)
 	if (recvq->free_count <= recvq->held)
 		return -EAGAIN;
 	slot = recvq->free_slots[--recvq->free_count];
-	recvq->bufs[slot] = evrdma_buf_ref(buf);
+	recvq->bufs[slot] = evr_buf_ref(buf);
 	recvq->new_slots[recvq->new_count++] = slot;
 	if (recvq->open)
 		recvq->ops->unposted(recvq);
@@ -215,7 +215,7 @@ void evr_recvq_resume(struct evr_recvq *recvq)
 
 static uint32_t room_in(const struct evrdma_buf *buf)
 {
-	size_t size = evrdma_buf_size(buf);
+	size_t size = buf->size;
 
 	return (uint32_t)(size < longest_message ? size : longest_message);
 }
@@ -225,7 +225,7 @@ static int set_work(struct evr_recvq *recvq, uint32_t slot, struct ibv_recv_wr *
 {
 	struct evrdma_buf *buf = recvq->bufs[slot];
 
-	*sge = (struct ibv_sge){ .addr = (uintptr_t)evrdma_buf_data(buf), .length = room_in(buf) };
+	*sge = (struct ibv_sge){ .addr = (uintptr_t)buf->data, .length = room_in(buf) };
 	*wr = (struct ibv_recv_wr){ .wr_id = evr_wr_id(recvq->number, EVR_WR_RECV | slot),
 		.sg_list = sge,
 		.num_sge = 1 };
@@ -421,7 +421,7 @@ void evr_recvq_recycle(struct evr_recvq *recvq, struct evrdma_buf *buf)
 {
 	if (recvq->pool && recvq->open && buf->refs == 1)
 		evr_recvq_submit(recvq, buf);
-	evrdma_buf_unref(buf);
+	evr_buf_unref(buf);
 	fill(recvq);
 }
 
