@@ -198,15 +198,16 @@ int evr_qp_submit_send(
 	struct evr_qp *qp, const struct evr_send *send, const struct evrdma_seg *segs, unsigned n)
 {
 	struct evrdma_buf **bufs = bufs_at(qp, qp->send_head);
+	struct ibv_sge *sges = sges_at(qp, qp->send_head);
 	bool read = send->opcode == IBV_WR_RDMA_READ;
+	bool sink = read && evr_qp_is_iwarp(qp);
 	unsigned i;
 	int ret = check(qp, send);
 
 	if (!ret && n > most_segs(qp, read))
 		ret = -EINVAL;
 	for (i = 0; i < n && !ret; i++)
-		ret = set_sge(qp, &segs[i], read && evr_qp_is_iwarp(qp),
-			&sges_at(qp, qp->send_head)[i]);
+		ret = set_sge(qp, &segs[i], sink, &sges[i]);
 	if (ret)
 		return ret;
 	for (i = 0; i < n; i++)
