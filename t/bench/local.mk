@@ -15,6 +15,19 @@ t_bench_pingpong_LDADD = librdmacm.la $(LIBEVENT_LIBS)
 endif
 CLEANFILES += $(EVR_BENCHES)
 
+# What one message, write or connection takes of the library in instructions is judged: it is the same
+# on every machine, for one compiler.
+if TESTS_ENABLED
+if !SYSTEM_RDMACM
+check_PROGRAMS += t/bench/instructions
+t_bench_instructions_SOURCES = t/bench/instructions.c
+t_bench_instructions_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
+t_bench_instructions_LDADD = libevr_clock.la libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS)
+TESTS += t/bench/instructions.sh
+endif
+endif
+EXTRA_DIST += t/bench/budget t/bench/instructions.awk t/bench/instructions.sh
+
 # BENCH_ROUNDS=3 BENCH_SCALE=100 (per cent of the messages) BENCH_KIND=rxe
 bench: all $(EVR_BENCHES)
 	@$(GUEST_ENV) $(srcdir)/t/bench/run

@@ -179,9 +179,12 @@ static struct evr_task *next_task(struct evrdma_base *base)
 /* At least one task, so that there is progress on a machine however slow. */
 static void run_tasks(struct evrdma_base *base)
 {
-	uint64_t deadline = has_tasks(base) ? evr_base_turn_deadline(base) : 0;
 	struct evr_task *task;
+	uint64_t deadline;
 
+	if (!has_tasks(base))
+		return;
+	deadline = evr_base_turn_deadline(base);
 	while ((task = next_task(base))) {
 		evr_base_cancel(base, task);
 		task->run(task);

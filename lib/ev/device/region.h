@@ -45,6 +45,14 @@ void evr_region_fini(struct evr_region *region);
  */
 int evr_region_get_mr(
 	struct evr_region *region, struct evr_pd *pd, int more, const struct ibv_mr **mr);
+/* The same, if it was the first to be made, as it nearly always is, and is not shared; or NULL. */
+static inline const struct ibv_mr *evr_region_first_mr(
+	const struct evr_region *region, const struct evr_pd *pd, int more)
+{
+	const struct evr_mr *mr = TAILQ_FIRST(&region->mrs);
+
+	return mr && mr->pd == pd && mr->access == (region->access | more) ? mr->mr : NULL;
+}
 /* Ends one registration in a protection domain that nobody uses; false when there is none. */
 bool evr_region_drop_one(struct evr_pd *pd);
 /* Ends them all. */

@@ -103,25 +103,14 @@ struct evrdma_buf *evrdma_buf_new_shared(struct evrdma_domain *domain, void *dat
 	return &reference->buf;
 }
 
-/* What there is then. Only who shares a buffer pays for it. */
-static unsigned count(struct evrdma_buf *buf, unsigned change)
-{
-	if (buf->shared)
-		return __atomic_add_fetch(&buf->refs, change, __ATOMIC_ACQ_REL);
-	return buf->refs += change;
-}
-
 struct evrdma_buf *evrdma_buf_ref(struct evrdma_buf *buf)
 {
-	if (buf)
-		count(buf, 1);
-	return buf;
+	return evr_buf_ref(buf);
 }
 
 void evrdma_buf_unref(struct evrdma_buf *buf)
 {
-	if (buf && !count(buf, -1u))
-		buf->unused(buf);
+	evr_buf_unref(buf);
 }
 
 void *evrdma_buf_data(struct evrdma_buf *buf)
@@ -146,8 +135,8 @@ void *evrdma_buf_get_user(const struct evrdma_buf *buf)
 
 static int get_lkey(struct evrdma_buf *buf, struct evr_pd *pd, int more, uint32_t *lkey)
 {
-	const struct ibv_mr *mr;
-	int ret = evr_region_get_mr(buf->region, pd, more, &mr);
+	const struct ibv_mr *mr = evr_region_first_mr(buf->region, pd, more);
+	int ret = mr ? 0 : evr_region_get_mr(buf->region, pd, more, &mr);
 
 	if (!ret)
 		*lkey = mr->lkey;

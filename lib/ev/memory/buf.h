@@ -25,6 +25,28 @@ struct evrdma_buf {
 	struct evrdma_buf *next_free; /* in its pool */
 };
 
+/* What there is then. Only who shares a buffer pays for it. */
+static inline unsigned evr_buf_count(struct evrdma_buf *buf, unsigned change)
+{
+	if (buf->shared)
+		return __atomic_add_fetch(&buf->refs, change, __ATOMIC_ACQ_REL);
+	return buf->refs += change;
+}
+
+/* As evrdma_buf_ref() and evrdma_buf_unref(), without the call. */
+static inline struct evrdma_buf *evr_buf_ref(struct evrdma_buf *buf)
+{
+	if (buf)
+		evr_buf_count(buf, 1);
+	return buf;
+}
+
+static inline void evr_buf_unref(struct evrdma_buf *buf)
+{
+	if (buf && !evr_buf_count(buf, -1u))
+		buf->unused(buf);
+}
+
 /* What verbs call the rights that EVRDMA_BUF_OPT_* give; -EINVAL when there are others. */
 int evr_buf_access(unsigned flags);
 

@@ -56,13 +56,13 @@ static void recvq_refused(struct evr_recvq *recvq, struct evrdma_buf *buf, int e
 {
 	struct evr_qp *qp = of_recvq(recvq);
 	const struct evrdma_recv recv = { .buf = buf,
-		.data = evrdma_buf_data(buf),
+		.data = buf->data,
 		.err = -err,
 		.wc_status = IBV_WC_LOC_PROT_ERR };
 
 	EVR_QP_COUNT(qp, receive_errors, 1);
 	qp->ops->received(qp, &recv);
-	evrdma_buf_unref(buf);
+	evr_buf_unref(buf);
 }
 
 static void recvq_used_up(struct evr_recvq *recvq)
@@ -529,11 +529,11 @@ static bool cancel_recvs(struct evr_qp *qp)
 
 	while (qp->base->tell_budget > 0 && (buf = evr_recvq_take_any(&qp->recvq))) {
 		recv.buf = buf;
-		recv.data = evrdma_buf_data(buf);
+		recv.data = buf->data;
 		if (!qp->config.recv_pool)
 			qp->ops->received(qp, &recv);
 		qp->base->tell_budget--;
-		evrdma_buf_unref(buf);
+		evr_buf_unref(buf);
 	}
 	return qp->recvq.new_count;
 }
@@ -619,7 +619,7 @@ static void set_length(struct evr_qp *qp, const struct ibv_wc *wc, struct evrdma
 
 	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
 		recv->written = wc->byte_len;
-	else if (wc->byte_len < header || wc->byte_len > evrdma_buf_size(recv->buf))
+	else if (wc->byte_len < header || wc->byte_len > recv->buf->size)
 		recv->err = EIO;
 	else
 		recv->len = wc->byte_len - header;
@@ -632,7 +632,7 @@ static void set_message(struct evr_qp *qp, const struct ibv_wc *wc, struct evrdm
 	recv->imm = recv->has_imm ? ntohl(wc->imm_data) : 0;
 	if (qp->config.header_bytes) {
 		recv->src_qp = wc->src_qp;
-		recv->grh = wc->wc_flags & IBV_WC_GRH ? evrdma_buf_data(recv->buf) : NULL;
+		recv->grh = wc->wc_flags & IBV_WC_GRH ? recv->buf->data : NULL;
 	}
 }
 
@@ -650,7 +650,7 @@ void evr_qp_received(struct evr_qp *qp, struct evrdma_buf *buf, const struct ibv
 {
 	struct evrdma_recv recv = {
 		.buf = buf,
-		.data = (char *)evrdma_buf_data(buf) + qp->config.header_bytes,
+		.data = (char *)buf->data + qp->config.header_bytes,
 		.err = recv_err(wc),
 		.wc_status = (int)wc->status,
 		.wc = wc,

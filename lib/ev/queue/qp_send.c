@@ -117,7 +117,7 @@ static unsigned most_segs(const struct evr_qp *qp, bool read)
 
 static bool is_inside(const struct evrdma_seg *seg)
 {
-	size_t size = evrdma_buf_size(seg->buf);
+	size_t size = seg->buf->size;
 
 	return seg->len <= UINT32_MAX && seg->offset <= size && seg->len <= size - seg->offset;
 }
@@ -127,7 +127,7 @@ static int set_sge(
 {
 	if (!seg->buf || !is_inside(seg))
 		return -EINVAL;
-	sge->addr = (uintptr_t)evrdma_buf_data(seg->buf) + seg->offset;
+	sge->addr = (uintptr_t)seg->buf->data + seg->offset;
 	sge->length = (uint32_t)seg->len;
 	return (sink ? evr_buf_sink_lkey : evr_buf_lkey)(seg->buf, qp->pd, &sge->lkey);
 }
@@ -198,19 +198,20 @@ int evr_qp_submit_send(
 	struct evr_qp *qp, const struct evr_send *send, const struct evrdma_seg *segs, unsigned n)
 {
 	struct evrdma_buf **bufs = bufs_at(qp, qp->send_head);
+	struct ibv_sge *sges = sges_at(qp, qp->send_head);
 	bool read = send->opcode == IBV_WR_RDMA_READ;
+	bool sink = read && evr_qp_is_iwarp(qp);
 	unsigned i;
 	int ret = check(qp, send);
 
 	if (!ret && n > most_segs(qp, read))
 		ret = -EINVAL;
 	for (i = 0; i < n && !ret; i++)
-		ret = set_sge(qp, &segs[i], read && evr_qp_is_iwarp(qp),
-			&sges_at(qp, qp->send_head)[i]);
+		ret = set_sge(qp, &segs[i], sink, &sges[i]);
 	if (ret)
 		return ret;
 	for (i = 0; i < n; i++)
-		bufs[i] = evrdma_buf_ref(segs[i].buf);
+		bufs[i] = evr_buf_ref(segs[i].buf);
 	take(qp, send, n);
 	return 0;
 }
@@ -275,6 +276,7 @@ static int sges_of(const struct evr_send *send, bool is_empty)
 	return (int)send->seg_count;
 }
 
+/* A work request is large: what its operation does not take is left as it is. */
 static void build(struct evr_qp *qp, uint32_t position, struct ibv_send_wr *wr, bool last)
 {
 	static struct ibv_sge nothing; /* some devices look at the first of none */
@@ -282,14 +284,12 @@ static void build(struct evr_qp *qp, uint32_t position, struct ibv_send_wr *wr, 
 	struct ibv_sge *sges = sges_at(qp, position);
 	bool is_empty = !send->seg_count || (send->seg_count == 1 && !sges->length);
 
-	*wr = (struct ibv_send_wr){
-		.wr_id = evr_wr_id(qp->owner.number, position & qp->ring_mask),
-		.sg_list = is_empty ? &nothing : sges,
-		.num_sge = sges_of(send, is_empty),
-		.opcode = send->opcode,
-		.imm_data = htonl(send->imm),
-		.send_flags = send->flags,
-	};
+	wr->wr_id = evr_wr_id(qp->owner.number, position & qp->ring_mask);
+	wr->sg_list = is_empty ? &nothing : sges;
+	wr->num_sge = sges_of(send, is_empty);
+	wr->opcode = send->opcode;
+	wr->imm_data = htonl(send->imm);
+	wr->send_flags = send->flags;
 	if (last || evr_work_fetches(send->opcode) || !((position + 1) % SIGNAL_EVERY))
 		wr->send_flags |= IBV_SEND_SIGNALED;
 	set_peer(qp, send, wr);
@@ -363,10 +363,10 @@ static void end_send(struct evr_qp *qp)
 	/* The slot is another's once the callback submits: the buffers are let go of before, but
 	 * one. */
 	for (i = 1; i < send.seg_count; i++)
-		evrdma_buf_unref(bufs[i]);
+		evr_buf_unref(bufs[i]);
 	evr_qp_count_ended(qp, error);
 	qp->ops->sent(qp, &send, error);
-	evrdma_buf_unref(send.buf);
+	evr_buf_unref(send.buf);
 }
 
 bool evr_sends_cancel(struct evr_qp *qp)

@@ -101,17 +101,32 @@ int evr_recvq_open(struct evr_recvq *recvq, struct evr_pd *pd, const struct evr_
 	return ret;
 }
 
+/* With the caller's reference. */
+static void add(struct evr_recvq *recvq, struct evrdma_buf *buf)
+{
+	uint32_t slot = recvq->free_slots[--recvq->free_count];
+
+	recvq->bufs[slot] = buf;
+	recvq->new_slots[recvq->new_count++] = slot;
+	if (recvq->open)
+		recvq->ops->unposted(recvq);
+}
+
+static bool has_room(const struct evr_recvq *recvq)
+{
+	return recvq->free_count > recvq->held;
+}
+
 /* For the slots that are free, most of them at most. 0, or why the pool has no more. */
 static int take_from_pool(struct evr_recvq *recvq, uint32_t most)
 {
 	struct evrdma_buf *buf;
 
-	while (recvq->free_count > recvq->held && most--) {
+	while (has_room(recvq) && most--) {
 		buf = evr_pool_get(recvq->pool);
 		if (!buf)
 			return errno;
-		evr_recvq_submit(recvq, buf);
-		evrdma_buf_unref(buf);
+		add(recvq, buf);
 	}
 	return 0;
 }
@@ -161,15 +176,9 @@ void evr_recvq_close(struct evr_recvq *recvq)
 
 int evr_recvq_submit(struct evr_recvq *recvq, struct evrdma_buf *buf)
 {
-	uint32_t slot;
-
-	if (recvq->free_count <= recvq->held)
+	if (!has_room(recvq))
 		return -EAGAIN;
-	slot = recvq->free_slots[--recvq->free_count];
-	recvq->bufs[slot] = evrdma_buf_ref(buf);
-	recvq->new_slots[recvq->new_count++] = slot;
-	if (recvq->open)
-		recvq->ops->unposted(recvq);
+	add(recvq, evr_buf_ref(buf));
 	return 0;
 }
 
@@ -215,7 +224,7 @@ void evr_recvq_resume(struct evr_recvq *recvq)
 
 static uint32_t room_in(const struct evrdma_buf *buf)
 {
-	size_t size = evrdma_buf_size(buf);
+	size_t size = buf->size;
 
 	return (uint32_t)(size < longest_message ? size : longest_message);
 }
@@ -225,7 +234,7 @@ static int set_work(struct evr_recvq *recvq, uint32_t slot, struct ibv_recv_wr *
 {
 	struct evrdma_buf *buf = recvq->bufs[slot];
 
-	*sge = (struct ibv_sge){ .addr = (uintptr_t)evrdma_buf_data(buf), .length = room_in(buf) };
+	*sge = (struct ibv_sge){ .addr = (uintptr_t)buf->data, .length = room_in(buf) };
 	*wr = (struct ibv_recv_wr){ .wr_id = evr_wr_id(recvq->number, EVR_WR_RECV | slot),
 		.sg_list = sge,
 		.num_sge = 1 };
@@ -419,9 +428,10 @@ struct evrdma_buf *evr_recvq_complete(struct evr_recvq *recvq, uint32_t slot)
 
 void evr_recvq_recycle(struct evr_recvq *recvq, struct evrdma_buf *buf)
 {
-	if (recvq->pool && recvq->open && buf->refs == 1)
-		evr_recvq_submit(recvq, buf);
-	evrdma_buf_unref(buf);
+	if (recvq->pool && recvq->open && buf->refs == 1 && has_room(recvq))
+		add(recvq, buf);
+	else
+		evr_buf_unref(buf);
 	fill(recvq);
 }
 

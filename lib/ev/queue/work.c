@@ -51,18 +51,6 @@ static bool is_valid(const struct evrdma_work *work)
 	       !(work->remote.addr % ATOMIC_BYTES);
 }
 
-bool evr_work_fetches(enum ibv_wr_opcode opcode)
-{
-	switch (opcode) {
-	case IBV_WR_RDMA_READ:
-	case IBV_WR_ATOMIC_CMP_AND_SWP:
-	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		return true;
-	default:
-		return false;
-	}
-}
-
 int evr_work_to_send(const struct evrdma_work *work, struct evr_send *send)
 {
 	if (!work || !is_valid(work))
