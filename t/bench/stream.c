@@ -11,14 +11,17 @@
 #include <event2/event.h>
 #include <event2/listener.h>
 #include <event2/util.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { BLOCK_BYTES = 65536, LIMIT_S = 100 };
+enum { BLOCK_BYTES = 65536, LIMIT_S = 60 };
 
 static struct stream {
 	struct event_base *loop;
@@ -126,18 +129,33 @@ static int serve(const struct sockaddr *addr, int len)
 	return evconnlistener_new_bind(stream.loop, on_tcp, NULL, flags, 1, addr, len) ? 0 : -1;
 }
 
-static int ask(const struct sockaddr *addr, int len)
+static int ask_rdma(const struct sockaddr *addr)
 {
-	struct bufferevent *bev;
+	struct bufferevent *bev = evrdma_bufferevent_connect(stream.base, NULL, addr, NULL, 0);
 
-	if (stream.base)
-		bev = evrdma_bufferevent_connect(stream.base, NULL, addr, NULL, 0);
-	else
-		bev = bufferevent_socket_new(stream.loop, -1, BEV_OPT_CLOSE_ON_FREE);
 	if (!bev)
 		return -1;
 	use(bev);
-	return stream.base ? 0 : bufferevent_socket_connect(bev, addr, len);
+	return 0;
+}
+
+/* What ends a stream is not to wait for an acknowledgement: RDMA sends at once. */
+static int ask_tcp(const struct sockaddr *addr, int len)
+{
+	struct bufferevent *bev = bufferevent_socket_new(stream.loop, -1, BEV_OPT_CLOSE_ON_FREE);
+	int on = 1;
+
+	if (!bev)
+		return -1;
+	use(bev);
+	if (bufferevent_socket_connect(bev, addr, len))
+		return -1;
+	return setsockopt(bufferevent_getfd(bev), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+static int ask(const struct sockaddr *addr, int len)
+{
+	return stream.base ? ask_rdma(addr) : ask_tcp(addr, len);
 }
 
 /* --- the program ---------------------------------------------------------------------------- */

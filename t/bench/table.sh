@@ -102,16 +102,18 @@ socket_ping() { sockets_us "$1" "$2" "$3" 64 64 "$4"; }
 # socket_mb CORE WAY SOCKETS BLOCKS: MB/s of so many blocks of 64 KiB on each, the last answered.
 socket_mb() { sockets_us "$1" "$2" "$3" $((65536 * $4)) 1 1 | mb_of $((65536 * $4)); }
 
-# The same twice: beside TCP, and beside the stock library.
+# The stock library of rdma-core 44 hangs with the fifth that it accepts: its thread goes on with a
+# table that has moved (linux-rdma/rdma-core, pull request 1484).
 socket_rows() {
 	for k in 1 100; do
-		for other in "TCP in epoll:ours tcp:-" "stock rsocket in rpoll:stock rpoll:1.0"; do
-			goal=${other##*:} whose=${other%%:*} way=${other#*:}
-			socket_row "$k" "$whose" "${way%:*}" "$goal"
-		done
+		socket_row $k "TCP in epoll" "ours tcp" -
+	done
+	for k in 1 4; do
+		socket_row $k "stock rsockets in rpoll" "stock rpoll" 1.0
 	done
 }
 
+# socket_row SOCKETS WHOSE "CORE WAY" GOAL
 socket_row() {
 	pings=$(scaled $((20000 / $1))) blocks=$(scaled $((2000 / $1)))
 	row "rsocket in epoll, 64 bytes there and back on $1, beside $2" us lower "$4"
