@@ -183,7 +183,8 @@ http_rate() {
 # loops_rate LOOPS MESSAGES: messages a second that came back, of so many loops on either side.
 loops_rate() {
 	next_port
-	at_core ours@ours after wait_listener "$top_builddir/examples/06-many-threads" "$EVR_IP4:$port" "$1" -- \
+	server=$top_builddir/examples/06-many-threads
+	at_core ours@ours after wait_listener "$server" "$EVR_IP4:$port" "$1" -- \
 		"$bench/loops" "$EVR_IP4:$port" "$1" "$2"
 }
 
@@ -191,13 +192,13 @@ loops_rate() {
 perf_peak() {
 	next_port
 	at_core ours@ours after wait_listener "$perf_bin" -b "$EVR_IP4" -p $port -- \
-		"$bench/peak" "$perf_bin" -s "$EVR_IP4" -p $port -t ping -C 1 -i $(($1 - 1))
+		"$top_builddir/t/bench/peak" "$perf_bin" -s "$EVR_IP4" -p $port -t ping -C 1 -i $(($1 - 1))
 }
 
 cmtime_peak() {
 	next_port
 	at_core stock@stock after wait_listener cmtime -b "$EVR_IP4" -p $port -- \
-		"$bench/peak" cmtime -s "$EVR_IP4" -p $port -c "$1"
+		"$top_builddir/t/bench/peak" cmtime -s "$EVR_IP4" -p $port -c "$1"
 }
 
 # per_connection PEAK N: kB that a connection adds to those of a client with one.

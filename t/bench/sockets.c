@@ -1,8 +1,8 @@
 /*
  * Rounds over many sockets at once: on each the client sends BYTES, and gets ANSWER bytes back.
  *
- *	sockets -l WAY ADDRESS PORT SOCKETS BYTES ANSWER ROUNDS    the server, until it is ended
- *	sockets WAY ADDRESS PORT SOCKETS BYTES ANSWER ROUNDS       prints the microseconds of a round
+ *	sockets -l WAY ADDRESS PORT SOCKETS BYTES ANSWER ROUNDS   the server, until ended
+ *	sockets WAY ADDRESS PORT SOCKETS BYTES ANSWER ROUNDS      prints the microseconds of one
  *
  * WAY is what the sockets are and how both ends wait for them: epoll (rsockets whose numbers epoll
  * takes), rpoll (rsockets of any librdmacm), or tcp (those of the kernel, in epoll). The rounds of

@@ -2,8 +2,8 @@
  * Rounds over one bufferevent: the client sends BYTES, and gets ANSWER bytes back. The code is the
  * same for a bufferevent over RDMA and one over TCP.
  *
- *	stream -l rdma|tcp ADDRESS:PORT BYTES ANSWER ROUNDS    the server, which ends with its client
- *	stream rdma|tcp ADDRESS:PORT BYTES ANSWER ROUNDS       prints the microseconds of a round
+ *	stream -l rdma|tcp ADDRESS:PORT BYTES ANSWER ROUNDS   the server, until its client ends
+ *	stream rdma|tcp ADDRESS:PORT BYTES ANSWER ROUNDS      prints the microseconds of one
  */
 #include <evrdma/evrdma.h>
 #include <event2/buffer.h>
