@@ -28,9 +28,9 @@ enum { MOST_SOCKETS = 1000, BLOCK_BYTES = 65536, EVENTS = 128, LIMIT_S = 60 };
 
 struct sock {
 	int fd;
-	short want;    /* what it waits for */
-	int turn;      /* whose it is to send: 0, the client's */
-	size_t left;   /* of what is sent in this turn */
+	short want;  /* what it waits for */
+	int turn;    /* whose it is to send: 0, the client's */
+	size_t left; /* of what is sent in this turn */
 	long rounds;
 };
 
@@ -122,8 +122,8 @@ static ssize_t transfer(struct sock *sock)
 {
 	size_t len = sock->left < BLOCK_BYTES ? sock->left : BLOCK_BYTES;
 	int sends = sock->turn == is_server;
-	ssize_t ret = sends ? way->send(sock->fd, block, len, 0)
-			    : way->recv(sock->fd, block, len, 0);
+	ssize_t ret =
+		sends ? way->send(sock->fd, block, len, 0) : way->recv(sock->fd, block, len, 0);
 
 	if (ret < 0 && errno == EAGAIN) {
 		want(sock, sends ? POLLOUT : POLLIN);
