@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_LOOPS = 64, BYTES = 64, BUF_BYTES = 4096, WINDOW = 16, LIMIT_S = 60 };
+enum { MOST_LOOPS = 64, BYTES = 64, BUF_BYTES = 4096, WINDOW = 16, LIMIT_S = 100 };
 
 static struct worker {
 	pthread_t thread;

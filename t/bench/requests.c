@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LIMIT_S = 60 };
+enum { LIMIT_S = 100 };
 
 static struct event_base *loop;
 static struct evhttp_connection *http;

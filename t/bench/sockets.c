@@ -24,7 +24,7 @@
 
 #include <rdma/rsocket.h>
 
-enum { MOST_SOCKETS = 1000, BLOCK_BYTES = 65536, EVENTS = 128, LIMIT_S = 60 };
+enum { MOST_SOCKETS = 1000, BLOCK_BYTES = 65536, EVENTS = 128, LIMIT_S = 100 };
 
 struct sock {
 	int fd;

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BLOCK_BYTES = 65536, LIMIT_S = 60 };
+enum { BLOCK_BYTES = 65536, LIMIT_S = 100 };
 
 static struct stream {
 	struct event_base *loop;

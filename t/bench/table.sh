@@ -115,7 +115,7 @@ socket_rows() {
 
 # socket_row SOCKETS WHOSE "CORE WAY" GOAL
 socket_row() {
-	pings=$(scaled $((20000 / $1))) blocks=$(scaled $((2000 / $1)))
+	pings=$(scaled $((5000 / $1))) blocks=$(scaled $((2000 / $1)))
 	row "rsocket in epoll, 64 bytes there and back on $1, beside $2" us lower "$4"
 	side ours socket_ping ours epoll "$1" "$pings"
 	# shellcheck disable=SC2086 # a core and a way
