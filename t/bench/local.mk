@@ -5,7 +5,21 @@ EVR_BENCHES = t/bench/minimal$(EXEEXT)
 EXTRA_PROGRAMS += t/bench/minimal
 t_bench_minimal_SOURCES = t/bench/minimal.c
 t_bench_minimal_LDADD = $(RDMACM_LIBS) $(VERBS_LIBS) $(LIBEVENT_LIBS)
+EVR_BENCHES += \
+	t/bench/loops$(EXEEXT) t/bench/peak$(EXEEXT) t/bench/requests$(EXEEXT) t/bench/stream$(EXEEXT)
+check_PROGRAMS += t/bench/loops t/bench/peak t/bench/requests t/bench/stream
+t_bench_loops_SOURCES = t/bench/loops.c
+t_bench_loops_LDADD = libevrdma.la $(LIBEVENT_LIBS)
+t_bench_peak_SOURCES = t/bench/peak.c
+t_bench_requests_SOURCES = t/bench/requests.c
+t_bench_requests_LDADD = libevrdma.la $(LIBEVENT_LIBS)
+t_bench_stream_SOURCES = t/bench/stream.c
+t_bench_stream_LDADD = libevrdma.la $(LIBEVENT_LIBS)
 if !SYSTEM_RDMACM
+EVR_BENCHES += t/bench/sockets$(EXEEXT)
+check_PROGRAMS += t/bench/sockets
+t_bench_sockets_SOURCES = t/bench/sockets.c
+t_bench_sockets_LDADD = librdmacm.la
 EVR_BENCHES += t/bench/cost$(EXEEXT) t/bench/pingpong$(EXEEXT)
 EXTRA_PROGRAMS += t/bench/cost t/bench/pingpong
 t_bench_cost_SOURCES = t/bench/cost.c

@@ -4,6 +4,7 @@
 
 perf_bin=$top_builddir/examples/tools/.libs/evrdma-perf
 minimal=$top_builddir/t/bench/.libs/minimal
+bench=$top_builddir/t/bench/.libs
 tmp=$(mktemp -d)
 echo 20000 >"$tmp/port"
 scale=${BENCH_SCALE:-100}
@@ -115,11 +116,13 @@ perftest() {
 		$1 == size && NF >= 5 && $4 > 0 { print column == "rate" ? $5 * 1e6 : $4 * 1048576 / 1e6 }'
 }
 
-# rstream CORE SIZE COUNT: microseconds of a transfer by the stock tool.
+# rstream_us CORE SIZE COUNT [OPTION]...: microseconds of a transfer by the stock tool.
 rstream_us() {
 	next_port
-	at_core "stock@$1" after wait_listener rstream -b "$EVR_IP4" -p $port -T b -S "$2" -C "$3" -- \
-		rstream -s "$EVR_IP4" -p $port -T b -S "$2" -C "$3" |
+	core=$1 size=$2 count=$3
+	shift 3
+	set -- rstream -p $port -T b -S "$size" -C "$count" "$@"
+	at_core "stock@$core" after wait_listener "$@" -b "$EVR_IP4" -- "$@" -s "$EVR_IP4" |
 		awk '$1 == "custom" { print $NF }'
 }
 
@@ -137,4 +140,72 @@ group() {
 	at_core ours@ours limit "$perf_bin" -t group -s 239.9.9.9 -b "$EVR_IP4" -p $port -S "$1" -C "$2" >/dev/null
 	wait $receiver
 	field messages_per_s <"$tmp/received"
+}
+
+# rounds_us WAY PROGRAM WORD...: of a program whose server takes the same words behind -l.
+rounds_us() {
+	case $1 in tcp) listens=tcp_listens ;; *) listens=wait_listener ;; esac
+	program=$2
+	shift 2
+	after $listens "$program" -l "$@" -- "$program" "$@"
+}
+
+# sockets_us CORE WAY SOCKETS BYTES ANSWER ROUNDS: of a round, as t/bench/sockets.c has it. The address
+# is the machine's own, and all come back before the link: TCP by the loopback device, and rxe inside.
+sockets_us() {
+	next_port
+	core=$1 way=$2
+	shift 2
+	at_core "stock@$core" rounds_us "$way" "$bench/sockets" "$way" "$EVR_IP4" $port "$@"
+}
+
+# stream_us rdma|tcp BYTES ANSWER ROUNDS: the same of a bufferevent.
+stream_us() {
+	next_port
+	way=$1
+	shift
+	at_core ours@ours rounds_us "$way" "$bench/stream" "$way" "$EVR_IP4:$port" "$@"
+}
+
+# mb_of BYTES: MB/s, where the microseconds that they took are on stdin.
+mb_of() { awk -v bytes="$1" '$1 > 0 { printf "%.2f\n", bytes / $1 }'; }
+
+# http_rate rdma|tcp COUNT: requests a second on one connection.
+http_rate() {
+	next_port
+	other=$port
+	next_port
+	server=$top_builddir/examples/09-http-server
+	case $1 in
+	tcp) set -- "$@" tcp_listens "$EVR_IP4:$other" "$EVR_IP4:$port" ;;
+	*) set -- "$@" wait_listener "$EVR_IP4:$port" "$EVR_IP4:$other" ;;
+	esac
+	at_core ours@ours after "$3" "$server" "$4" "$5" -- "$bench/requests" "$1" "$EVR_IP4" $port "$2"
+}
+
+# loops_rate LOOPS MESSAGES: messages a second that came back, of so many loops on either side.
+loops_rate() {
+	next_port
+	server=$top_builddir/examples/06-many-threads
+	at_core ours@ours after wait_listener "$server" "$EVR_IP4:$port" "$1" -- \
+		"$bench/loops" "$EVR_IP4:$port" "$1" "$2"
+}
+
+# perf_peak N, cmtime_peak N: kB of a client with so many connections.
+perf_peak() {
+	next_port
+	at_core ours@ours after wait_listener "$perf_bin" -b "$EVR_IP4" -p $port -- \
+		"$top_builddir/t/bench/peak" "$perf_bin" -s "$EVR_IP4" -p $port -t ping -C 1 -i $(($1 - 1))
+}
+
+cmtime_peak() {
+	next_port
+	at_core stock@stock after wait_listener cmtime -b "$EVR_IP4" -p $port -- \
+		"$top_builddir/t/bench/peak" cmtime -s "$EVR_IP4" -p $port -c "$1"
+}
+
+# per_connection PEAK N: kB that a connection adds to those of a client with one.
+per_connection() {
+	echo "$("$1" 1) $("$1" "$2")" |
+		awk -v n="$2" 'NF == 2 { printf "%.2f\n", ($2 - $1) / (n - 1) }'
 }

@@ -43,18 +43,25 @@ function best_of_others(row,    i, side, best) {
 	return best
 }
 
+# A row without a goal is there to be known.
+function goal_text(row) {
+	if (goal[row] == "-")
+		return "reported"
+	return (better[row] == "lower" ? "at most " : "at least ") goal[row]
+}
+
 function print_row(row,    i, ours, theirs) {
 	for (i = 1; i <= sides[row]; i++)
 		sort(row, whose[row, i])
 	ours = whose[row, 1]
 	theirs = best_of_others(row)
 	if (!n[row, ours] || theirs == "") {
-		print row, unit[row], "-", "-", theirs, "-", goal[row], "failed"
+		print row, unit[row], "-", "-", theirs, "-", goal_text(row), "failed"
 		return
 	}
 	print row, unit[row], median(row, ours), median(row, theirs), theirs,
 		sprintf("%.2f", median(row, ours) / median(row, theirs)),
-		(better[row] == "lower" ? "at most " : "at least ") goal[row],
+		goal_text(row),
 		spread(row, ours) "; " spread(row, theirs)
 }
 

@@ -6,7 +6,7 @@
 
 kind=$1 rounds=${2:-3}
 
-# row NAME UNIT lower|higher GOAL, then the sides; the first is ours.
+# row NAME UNIT lower|higher GOAL, then the sides; the first is ours. A row whose goal is - has none.
 row() { name=$1 unit=$2 better=$3 goal=$4; }
 
 # side WHOSE COMMAND...
@@ -104,6 +104,82 @@ group_rows() {
 	done
 }
 
+# What rstream's transfers are held against goes there and back, so that it has two of them.
+rstream_ping() { rstream_us stock 64 1 -I "$1" | awk '$1 > 0 { printf "%.2f\n", 2 * $1 }'; }
+
+socket_ping() { sockets_us "$1" "$2" "$3" 64 64 "$4"; }
+# socket_mb CORE WAY SOCKETS BLOCKS: MB/s of so many blocks of 64 KiB on each, the last answered.
+socket_mb() { sockets_us "$1" "$2" "$3" $((65536 * $4)) 1 1 | mb_of $((65536 * $4)); }
+
+# The stock library of rdma-core 44 hangs with the fifth that it accepts: its thread goes on with a
+# table that has moved (linux-rdma/rdma-core, pull request 1484).
+socket_rows() {
+	for k in 1 100; do
+		socket_row $k "TCP in epoll" "ours tcp" -
+	done
+	for k in 1 4; do
+		socket_row $k "stock rsockets in rpoll" "stock rpoll" 1.0
+	done
+}
+
+# socket_row SOCKETS WHOSE "CORE WAY" GOAL
+socket_row() {
+	pings=$(scaled $((5000 / $1))) blocks=$(scaled $((2000 / $1)))
+	row "rsocket in epoll, 64 bytes there and back on $1, beside $2" us lower "$4"
+	side ours socket_ping ours epoll "$1" "$pings"
+	# shellcheck disable=SC2086 # a core and a way
+	side "$2" socket_ping $3 "$1" "$pings"
+	row "rsocket in epoll, 65536 bytes one way on $1, beside $2" MB/s higher "$4"
+	side ours socket_mb ours epoll "$1" "$blocks"
+	# shellcheck disable=SC2086 # a core and a way
+	side "$2" socket_mb $3 "$1" "$blocks"
+}
+
+# bev_mb rdma|tcp BLOCKS
+bev_mb() { stream_us "$1" $((65536 * $2)) 1 1 | mb_of $((65536 * $2)); }
+
+bufferevent_rows() {
+	n=$(scaled 5000) blocks=$(scaled 2000)
+	row "bufferevent, 64 bytes there and back, beside TCP" us lower -
+	side ours stream_us rdma 64 64 "$n"
+	side "bufferevent over TCP" stream_us tcp 64 64 "$n"
+	row "bufferevent, 64 bytes there and back" us lower 1.0
+	side ours stream_us rdma 64 64 "$n"
+	side "rstream" rstream_ping "$n"
+	row "bufferevent, 65536 bytes one way, beside TCP" MB/s higher -
+	side ours bev_mb rdma "$blocks"
+	side "bufferevent over TCP" bev_mb tcp "$blocks"
+	row "bufferevent, 65536 bytes one way" MB/s higher 1.0
+	side ours bev_mb rdma "$blocks"
+	side "rstream" rstream_mb stock 65536 "$blocks"
+	row "evhttp, one request at a time" requests/s higher -
+	side ours http_rate rdma "$n"
+	side "evhttp over TCP" http_rate tcp "$n"
+}
+
+# A loop of the client and one of the server take a processor each.
+loop_rows() {
+	n=$(scaled 20000)
+	for loops in 2 4; do
+		[ "$(nproc)" -ge $((2 * loops)) ] && goal=1.7 || goal=-
+		row "messages of 64 bytes on $loops loops" messages/s higher $goal
+		side ours loops_rate $loops "$n"
+		side "one loop" loops_rate 1 "$n"
+	done
+}
+
+idle_rows() {
+	for n in 100 1000 4000; do
+		n=$(scaled $n)
+		row "memory of an idle connection, of $n" kB lower 1.0
+		side ours per_connection perf_peak "$n"
+		side "cmtime" per_connection cmtime_peak "$n"
+		row "connection made and ended, of $n" us lower -
+		side ours perf_connect "$n"
+		side "cmtime" cmtime_sum stock@stock "$n"
+	done
+}
+
 # Of what machine the numbers are.
 machine() {
 	uname -srm
@@ -123,6 +199,10 @@ for round in $(seq "$rounds"); do
 	[ "$(nproc)" -eq 1 ] || polling_rows
 	memory_rows
 	stream_rows
+	socket_rows
+	bufferevent_rows
+	loop_rows
+	idle_rows
 	[ "$kind" = siw ] || group_rows
 done
 dev_down
