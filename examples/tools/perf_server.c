@@ -11,7 +11,7 @@ enum { SIZE_BITS = 32, SEND_DEPTH = 8 };
 struct perf_server {
 	struct perf *perf;
 	struct evrdma_listener *listener;
-	struct evrdma_pool *pools[SIZE_BITS]; /* of buffers of 1 << the index, for all connections */
+	struct evrdma_pool *pools[SIZE_BITS]; /* of 1 << index bytes, for all */
 };
 
 /* A connection of a client. */

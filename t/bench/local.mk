@@ -2,7 +2,7 @@
 # bench/table.tsv and bench/index.html; cost.sh, pingpong.sh and rstream.sh go into single questions:
 # `t/guest/run t/bench/cost.sh rxe`. RESULTS has some of both. short.sh is what the tests have of them.
 EVR_BENCHES = t/bench/minimal$(EXEEXT)
-EXTRA_PROGRAMS += t/bench/minimal
+check_PROGRAMS += t/bench/minimal
 t_bench_minimal_SOURCES = t/bench/minimal.c
 t_bench_minimal_LDADD = $(RDMACM_LIBS) $(VERBS_LIBS) $(LIBEVENT_LIBS)
 EVR_BENCHES += \
@@ -50,10 +50,10 @@ clean-bench:
 	rm -rf bench
 .PHONY: bench clean-bench
 EXTRA_DIST += t/bench/cost.sh t/bench/pingpong.sh t/bench/rstream.sh t/bench/RESULTS \
-	t/bench/page t/bench/run t/bench/series.sh t/bench/sides.sh t/bench/table.awk t/bench/table.sh
+	t/bench/page t/bench/run t/bench/series.sh t/bench/short.sh t/bench/sides.sh \
+	t/bench/table.awk t/bench/table.sh
 if TESTS_ENABLED
 if !SYSTEM_RDMACM
 GUEST_TESTS += t/bench/short.sh:rxe
 endif
 endif
-EXTRA_DIST += t/bench/short.sh

@@ -109,8 +109,8 @@ static struct sockaddr_storage whole_name(int fd, name_call *get)
 }
 
 /*
- * In as much room as there is: so many bytes, of the name that there was before, or of the one since: who
- * is connecting may be given it meanwhile.
+ * In as much room as there is: so many bytes, of the name that there was before, or of the one
+ * since: who is connecting may be given it meanwhile.
  */
 static void expect_name_in(int fd, name_call *get, socklen_t room)
 {

@@ -303,8 +303,8 @@ static bool may_spin(const struct evr_cq *cq)
 }
 
 /*
- * The next turn looks again: nobody else of the loop waits for it. Where nothing came, and nothing waits
- * for the end of this turn, it looks some times more first: a way through the loop takes as long.
+ * The next turn looks again: nobody else of the loop waits for it. Where nothing came, and nothing
+ * waits for the end of this turn, it looks some times more first: a turn of the loop takes as long.
  */
 static void spin(struct evr_cq *cq, bool came)
 {
@@ -413,7 +413,7 @@ static void on_cq_event(struct evr_cq *cq)
 	set_ready(cq, true);
 }
 
-/* One event for each that is armed; most often that is one, and there is no need to ask for a second. */
+/* One event for each that is armed: most often one, and then a second call would find nothing. */
 void evr_cq_read_channel(struct evr_device *device)
 {
 	struct ibv_cq *ibv_cq;
