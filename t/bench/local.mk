@@ -42,7 +42,7 @@ endif
 endif
 EXTRA_DIST += t/bench/budget t/bench/instructions.awk t/bench/instructions.sh
 
-# BENCH_ROUNDS=3 BENCH_SCALE=100 (per cent of the messages) BENCH_KIND=rxe
+# BENCH_ROUNDS=5 BENCH_SCALE=100 (per cent of the messages) BENCH_KIND=rxe BENCH_ROWS="ping send"
 bench: all $(EVR_BENCHES)
 	@$(GUEST_ENV) $(srcdir)/t/bench/run
 clean-local: clean-bench

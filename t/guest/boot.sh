@@ -10,7 +10,7 @@ kernel_trouble="$kernel_trouble|detected stalls|refcount_t: |UBSAN: |Call Trace:
 write_job() {
 	job=$1/job
 	shift
-	env | sed -n 's/^\(EVR_[A-Z0-9_]*\|CK_[A-Z_]*\|[A-Z]*SAN_OPTIONS\)=.*/\1/p' >"$job.names"
+	env | sed -n 's/^\(EVR_[A-Z0-9_]*\|BENCH_[A-Z]*\|CK_[A-Z_]*\|[A-Z]*SAN_OPTIONS\)=.*/\1/p' >"$job.names"
 	echo top_srcdir top_builddir PATH | tr ' ' '\n' >>"$job.names"
 	while read -r v; do
 		eval "printf 'export %s=%s\n' $v \"\$(quote \"\$$v\")\""
