@@ -10,7 +10,7 @@ cmtime_variants() {
 }
 
 cmtime_own_variants() {
-	echo '100 connections, but 64 open files at first|100
+	echo '20 connections, but 24 open files at first|20
 -n 3 at both|10||-n 3|-n 3
 -n 3 with fewer connections|2||-n 3
 -B at both|3|-B
@@ -51,7 +51,7 @@ cmtime_one() {
 	waits=wait_listener
 	[ "$listens" -eq 0 ] || return
 	# shellcheck disable=SC2086
-	few_at_first "$3" 64
+	few_at_first "$3" 24
 	(end_run "$1" 40 cmtime -s "$to" -p $port -c "$4" $bind $6) >"$tmp/client" 2>"$tmp/client.err" &&
 		status=0 || status=$?
 	few_at_first "$3" 1024
