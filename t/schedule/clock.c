@@ -116,8 +116,8 @@ static int look(int epoll, struct epoll_event *events, int max, int timeout_ms)
 }
 
 /*
- * On the machine's time: a loop that finds work for ever never pauses. One that has a stream to carry
- * does not for long, however little time each look takes; hence the number.
+ * On the machine's time: a loop that finds work for ever never pauses. One that has a stream to
+ * carry does not for long, however little time each look takes; hence the number.
  */
 static void check_spinning(void)
 {
