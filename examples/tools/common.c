@@ -24,9 +24,9 @@ static const char *log_name;
 static const char no_permission[] =
 	"there is no permission on the devices in /dev/infiniband; ask for it, or be root";
 static const char no_device[] = "add an RDMA device and load rdma_ucm (see rdma link)";
-static const char more_files[] = "allow more open files (ulimit -n), or make -c smaller";
+static const char more_files[] = "allow more open files (ulimit -n), or make fewer connections";
 static const char more_memory[] =
-	"allow more locked memory (ulimit -l), or make -c, -C or -S smaller";
+	"allow more locked memory (ulimit -l), or ask for fewer or smaller messages";
 
 static const struct tool_advice common_advice[] = {
 	{ EVRDMA_STEP_NAME, 0,
@@ -49,7 +49,8 @@ static const struct tool_advice common_advice[] = {
 	{ EVRDMA_STEP_ROUTE, 0,
 		"give addresses that an RDMA device has or leads to (see rdma link, ip address)" },
 	{ EVRDMA_STEP_DEVICE, 0,
-		"the device may not have that many resources: make -c or -C smaller" },
+		"the device may not have that many resources: ask for fewer connections or "
+		"messages" },
 	{ EVRDMA_STEP_REMOVAL, 0, "start again when the device is back (see rdma link)" },
 	{ EVRDMA_STEP_NONE, ENODEV, no_device },
 	{ EVRDMA_STEP_NONE, ENOENT, no_device },
@@ -290,7 +291,16 @@ int tool_run(struct tool *tool)
 {
 	if (!tool->stopping || tool->pending)
 		event_base_dispatch(tool->event_base);
-	if (fflush(stdout) && !tool->status)
-		tool->status = EXIT_FAILURE;
+	tool->status = tool_end_output(tool->name, tool->status);
 	return tool->status;
+}
+
+int tool_end_output(const char *name, int status)
+{
+	int failed = fflush(stdout);
+
+	if (!failed && !ferror(stdout))
+		return status;
+	tool_complain(name, "standard output: not all that was to be printed could be written");
+	return EXIT_FAILURE;
 }

@@ -47,8 +47,11 @@ void tool_fini(struct tool *tool);
 /* Adds a base, which tool_stop() will close. Returns NULL after a tool_fail(). */
 struct evrdma_base *tool_add_base(struct tool *tool, const struct evrdma_base_options *options);
 
-/* Runs the loop until everything is closed. Returns the status. */
+/* Runs the loop until everything is closed, and ends the output. Returns the status. */
 int tool_run(struct tool *tool);
+
+/* Returns the status, or that of a failure after saying so when not all could be printed. */
+int tool_end_output(const char *name, int status);
 
 /* Closes everything; the loop ends after the last closed event. A second call changes nothing. */
 void tool_stop(struct tool *tool);

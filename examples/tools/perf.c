@@ -7,7 +7,11 @@
 #include <unistd.h>
 
 #include <event2/event.h>
+#include <netinet/in.h>
 #include <rdma/rdma_cma.h>
+
+/* Few large completion queues for any number of connections; see siw in evrdma(7). */
+enum { CQ_ENTRIES = 32768 };
 
 uint32_t perf_window(long window, size_t size)
 {
@@ -91,10 +95,35 @@ static void interrupted(void *arg)
 			(unsigned long long)perf->progress);
 }
 
+static int is_group(const struct perf *perf)
+{
+	return perf->options.group || perf->options.test == PERF_GROUP;
+}
+
+static int is_multicast(const struct sockaddr *addr)
+{
+	if (addr->sa_family == AF_INET)
+		return IN_MULTICAST(ntohl(((const struct sockaddr_in *)addr)->sin_addr.s_addr));
+	return IN6_IS_ADDR_MULTICAST(&((const struct sockaddr_in6 *)addr)->sin6_addr);
+}
+
+static int check_remote(struct perf *perf)
+{
+	if (is_server(perf) || is_group(perf) == is_multicast(ends_remote(&perf->ends)))
+		return 0;
+	tool_fail(&perf->tool,
+		is_group(perf) ? "%s: not the address of a group, as 239.1.1.1 and ff05::1 are"
+			       : "%s: the address of a group; give -t group, or a server",
+		ends_peer_text(&perf->ends));
+	return -1;
+}
+
 static void ends_found(void *arg)
 {
 	struct perf *perf = arg;
 
+	if (check_remote(perf))
+		return;
 	if (perf->options.group)
 		perf_group_receive(perf);
 	else if (!perf->options.server)
@@ -109,12 +138,11 @@ static void ends_found(void *arg)
 static void find_ends(struct perf *perf)
 {
 	const struct perf_options *options = &perf->options;
-	int is_group = options->group || options->test == PERF_GROUP;
 
 	perf->ends.tool = &perf->tool;
 	perf->ends.server = options->group ? options->group : options->server;
 	perf->ends.bind = options->bind;
-	perf->ends.port_space = is_group ? RDMA_PS_UDP : RDMA_PS_TCP;
+	perf->ends.port_space = is_group(perf) ? RDMA_PS_UDP : RDMA_PS_TCP;
 	perf->ends.port = options->port;
 	perf->ends.timeout_s = options->patience_s;
 	perf->ends.cb = ends_found;
@@ -130,6 +158,7 @@ void perf_start(struct perf *perf)
 		return;
 	evrdma_base_options_init(&options);
 	options.spin_us = (unsigned)perf->options.spin_us;
+	options.cq_entries = CQ_ENTRIES;
 	perf->base = tool_add_base(&perf->tool, &options);
 	if (perf->base)
 		find_ends(perf);

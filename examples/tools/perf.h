@@ -20,6 +20,7 @@ enum {
 	PERF_GROUP_SIZE_MIN = 16,
 	PERF_WINDOW_MAX = 4096,	   /* messages under way */
 	PERF_MEMORY_MAX = 1 << 26, /* bytes of messages under way; see perf_window() */
+	PERF_SERVER_MEMORY_MAX = 1 << 30, /* bytes that clients may fill, all together */
 	PERF_READS = 16,	   /* RDMA reads under way, as far as the device has that many */
 };
 

@@ -258,6 +258,7 @@ static void connected(struct perf_conn *conn)
 {
 	struct perf_client *client = conn->client;
 
+	client->perf->quiet_s = 0;
 	begin_next(client);
 	if (client->result.test != PERF_CONNECT) {
 		say(conn, PERF_START);
@@ -308,6 +309,27 @@ static int is_expected(const struct perf_client *client)
 						   : client->reported == client->result.connections;
 }
 
+static void conn_failed(struct perf_conn *conn, const struct evrdma_error *error)
+{
+	static const char *const refusals[PERF_REFUSALS] = {
+		[PERF_REFUSAL_GREETING] = "the server is of another version",
+		[PERF_REFUSAL_MEMORY] = "the server has no room for that much; make -n, -i, -w or "
+					"-S smaller",
+		[PERF_REFUSAL_FAULT] = "the server cannot make the connection; see what it says",
+	};
+	const struct ends *ends = &conn->client->perf->ends;
+	size_t len;
+	const void *data = evrdma_conn_get_private_data(conn->conn, &len);
+	enum perf_refusal refusal = PERF_REFUSAL_NONE;
+
+	if (error->err == ECONNREFUSED)
+		refusal = perf_refusal_unpack(data, len);
+	if (refusal)
+		tool_fail(ends->tool, "%s: %s", ends_peer_text(ends), refusals[refusal]);
+	else
+		ends_fail_error(ends, error);
+}
+
 static void conn_event(struct evrdma_conn *unused, enum evrdma_conn_event event,
 	const struct evrdma_error *error, void *arg)
 {
@@ -327,7 +349,7 @@ static void conn_event(struct evrdma_conn *unused, enum evrdma_conn_event event,
 		evrdma_conn_close(conn->conn);
 		break;
 	case EVRDMA_CONN_ERROR:
-		ends_fail_error(&perf->ends, error);
+		conn_failed(conn, error);
 		evrdma_conn_close(conn->conn);
 		break;
 	case EVRDMA_CONN_CLOSED:
@@ -380,6 +402,8 @@ static void fill_options(struct perf_client *client)
 	options->private_data = client->greeting;
 	options->private_data_len = sizeof(client->greeting);
 	options->connect_timeout_ms = (int)client->perf->options.patience_s * 1000;
+	/* All are ended at once, and the server has to answer all. */
+	options->drain_timeout_ms = options->connect_timeout_ms;
 	options->send_depth = client->window + words;
 	options->recv_depth = words;
 	options->recv_pool = client->recv_pool;
@@ -436,7 +460,7 @@ static void start_run(struct perf_client *client)
 	memset(&result->hist, 0, sizeof(result->hist));
 	perf_watch(client->perf, goal(client));
 	if (make_room(client))
-		tool_fail(&client->perf->tool, "out of memory; make -n or -S smaller");
+		tool_fail(&client->perf->tool, "out of memory; make -n, -i or -S smaller");
 	else
 		begin_first(client);
 }

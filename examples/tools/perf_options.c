@@ -18,7 +18,8 @@ static const char usage[] =
 	"       evrdma-perf -s server [-t test] [-S bytes] [-C messages] [-w window]\n"
 	"                   [-n connections] [-i connections] [-b address] [-p port]\n"
 	"                   [-e microseconds] [-T seconds] [-J] [-h]\n"
-	"       evrdma-perf -m group [-b address] [-p port] [-T seconds] [-J]\n"
+	"       evrdma-perf -m group [-b address] [-p port] [-e microseconds]\n"
+	"                   [-T seconds] [-J]\n"
 	"\t-s  be the client of this server, or with -t group, the sender to this group\n"
 	"\t-m  be a receiver of this group; without -s and -m, be the server\n"
 	"\t-t  ping (the default): messages there and back, one at a time\n"
@@ -28,7 +29,8 @@ static const char usage[] =
 	"\t    group: datagrams to a multicast group\n"
 	"\t-S  bytes of a message (64), or all: 1, 2, 4 and so on to 1048576\n"
 	"\t-C  messages of each connection (1000)\n"
-	"\t-w  how many are under way at once (64); a ping has one\n"
+	"\t-w  how many are under way at once (64); a ping has one; so many\n"
+	"\t    connections are made at a time\n"
 	"\t-n  connections at once (1)\n"
 	"\t-i  so many more, on which nothing is sent (0)\n"
 	"\t-b  use this address of this machine\n"
@@ -81,12 +83,16 @@ static int read_size(void *arg, const char *text)
 /* What would be ignored is a mistake of who gave it. */
 static int check(const struct perf_options *options)
 {
+	if (options->server && options->group)
+		return tool_complain(PERF, "-s and -m: be either the sender or a receiver");
+	if (options->group && options->describes_run)
+		return tool_complain(PERF,
+			"-t, -S, -C, -w, -n and -i: a receiver takes what its sender sends; leave "
+			"them out");
 	if (!options->server && (options->describes_run || (options->json && !options->group)))
 		return tool_complain(PERF,
 			"-t, -S, -C, -w, -n, -i and -J: the server runs what its "
 			"clients ask for; give -s");
-	if (options->server && options->group)
-		return tool_complain(PERF, "-s and -m: be either the sender or a receiver");
 	if (options->all_sizes && options->test >= PERF_CONNECT)
 		return tool_complain(PERF, "-S all: give the test %s one size",
 			perf_test_text((enum perf_test)options->test));

@@ -4,7 +4,15 @@
 
 static double seconds(uint64_t begin_ns, uint64_t end_ns)
 {
-	return end_ns > begin_ns ? (double)(end_ns - begin_ns) / 1e9 : 1e-9;
+	return end_ns > begin_ns ? (double)(end_ns - begin_ns) / 1e9 : 0;
+}
+
+/* 0 where no time passed: a receiver of a group that got one message knows no rate. */
+static double rate(double n, uint64_t begin_ns, uint64_t end_ns)
+{
+	double s = seconds(begin_ns, end_ns);
+
+	return s > 0 ? n / s : 0;
 }
 
 static double us(uint64_t ns)
@@ -17,13 +25,13 @@ static double bytes_per_s(const struct perf_result *result)
 {
 	double ways = result->test == PERF_PING ? 2 : 1;
 
-	return ways * (double)result->messages * (double)result->size /
-	       seconds(result->begin_ns, result->end_ns);
+	return rate(ways * (double)result->messages * (double)result->size, result->begin_ns,
+		result->end_ns);
 }
 
 static double messages_per_s(const struct perf_result *result)
 {
-	return (double)result->messages / seconds(result->begin_ns, result->end_ns);
+	return rate((double)result->messages, result->begin_ns, result->end_ns);
 }
 
 static void print_times(const struct perf_hist *hist)
@@ -62,8 +70,8 @@ static void print_connect(const struct perf_result *result)
 
 	printf("%-8s %10ld", perf_test_text(result->test), result->connections);
 	print_times(&result->hist);
-	printf(" %7.0f %8.0f\n", n / seconds(result->begin_ns, result->connected_ns),
-		n / seconds(result->connected_ns, result->end_ns));
+	printf(" %7.0f %8.0f\n", rate(n, result->begin_ns, result->connected_ns),
+		rate(n, result->connected_ns, result->end_ns));
 }
 
 static void print_messages(const struct perf_result *result)

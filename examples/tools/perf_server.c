@@ -6,12 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIZE_BITS = 32, SEND_DEPTH = 8 };
+enum {
+	SIZE_BITS = 32,
+	SEND_DEPTH = 16 /* answers: the grants of two windows at most, four of each, and a report */
+};
 
 struct perf_server {
 	struct perf *perf;
 	struct evrdma_listener *listener;
 	struct evrdma_pool *pools[SIZE_BITS]; /* of 1 << index bytes, for all */
+	long peers;
+	uint64_t bytes; /* that they may fill, at most PERF_SERVER_MEMORY_MAX */
 };
 
 /* A connection of a client. */
@@ -22,6 +27,7 @@ struct perf_peer {
 	struct evrdma_buf *memory; /* for the client's RDMA */
 	uint32_t grant_after;	   /* messages, of which it is told that it may send more */
 	uint32_t ungranted;
+	uint64_t room; /* of the server's bytes */
 	uint64_t messages;
 	uint64_t bytes;
 };
@@ -134,8 +140,19 @@ static void recv_came(struct evrdma_conn *conn, const struct evrdma_recv *recv, 
 
 /* --- its beginning and its end --------------------------------------------------------------- */
 
+/* What a run had is not kept for the next, which may be of another size. */
+static void trim_pools(struct perf_server *server)
+{
+	for (int i = 0; i < SIZE_BITS; i++)
+		if (server->pools[i])
+			evrdma_pool_trim(server->pools[i]);
+}
+
 static void free_peer(struct perf_peer *peer)
 {
+	peer->server->bytes -= peer->room;
+	if (!--peer->server->peers)
+		trim_pools(peer->server);
 	evrdma_buf_unref(peer->memory);
 	free(peer);
 }
@@ -170,12 +187,17 @@ static void free_memory(void *data, size_t size, void *arg)
 	free(data);
 }
 
+static int is_rdma(const struct perf_peer *peer)
+{
+	return peer->hello.test == PERF_WRITE || peer->hello.test == PERF_READ;
+}
+
 static int make_memory(struct perf_peer *peer)
 {
 	const unsigned flags = EVRDMA_BUF_OPT_REMOTE_READ | EVRDMA_BUF_OPT_REMOTE_WRITE;
 	void *data;
 
-	if (peer->hello.test != PERF_WRITE && peer->hello.test != PERF_READ)
+	if (!is_rdma(peer))
 		return 0;
 	data = calloc(1, peer->hello.size);
 	if (data)
@@ -203,6 +225,20 @@ static size_t recv_size(const struct perf_peer *peer)
 	return is_data && peer->hello.size > PERF_WORD_BYTES ? peer->hello.size : PERF_WORD_BYTES;
 }
 
+static int take_room(struct perf_peer *peer)
+{
+	struct perf_server *server = peer->server;
+	uint64_t room = (uint64_t)recv_depth(peer) * recv_size(peer);
+
+	if (is_rdma(peer))
+		room += peer->hello.size;
+	if (room > PERF_SERVER_MEMORY_MAX - server->bytes)
+		return -1;
+	peer->room = room;
+	server->bytes += room;
+	return 0;
+}
+
 static int make_conn(struct perf_peer *peer)
 {
 	struct evrdma_base *base = peer->server->perf->base;
@@ -216,7 +252,10 @@ static int make_conn(struct perf_peer *peer)
 	options.recv_depth = recv_depth(peer);
 	options.responder_resources = PERF_READS;
 	peer->conn = evrdma_conn_new(base, &options);
-	return peer->conn ? 0 : -1;
+	if (!peer->conn)
+		return -1;
+	evrdma_conn_setcb(peer->conn, recv_came, conn_event, peer);
+	return 0;
 }
 
 static struct perf_peer *make_peer(struct perf_server *server, const struct perf_hello *hello)
@@ -226,36 +265,72 @@ static struct perf_peer *make_peer(struct perf_server *server, const struct perf
 	if (!peer)
 		return NULL;
 	peer->server = server;
+	server->peers++;
 	peer->hello = *hello;
 	peer->grant_after = (perf_window(hello->window, hello->size) + 1) / 2;
-	if (!make_conn(peer))
-		return peer;
-	free_peer(peer);
-	return NULL;
+	return peer;
 }
 
-static void refuse(struct perf_server *server, struct evrdma_request *request, int err)
+static void refuse(struct evrdma_request *request, enum perf_refusal refusal)
 {
-	evrdma_request_reject(request, NULL, 0);
+	uint8_t bytes[PERF_REFUSAL_BYTES];
+
+	perf_refusal_pack(refusal, bytes);
+	evrdma_request_reject(request, bytes, sizeof(bytes));
+}
+
+static void refuse_for(struct perf_server *server, struct evrdma_request *request, int err)
+{
+	refuse(request, PERF_REFUSAL_FAULT);
 	ends_tell_call(&server->perf->ends, EVRDMA_STEP_ACCEPT, err);
 }
 
-static void accept_peer(
-	struct perf_server *server, struct evrdma_request *request, const struct perf_hello *hello)
+static void refuse_greeting(struct perf_server *server, struct evrdma_request *request)
 {
-	struct perf_peer *peer = make_peer(server, hello);
+	refuse(request, PERF_REFUSAL_GREETING);
+	tool_complain(PERF, "client: it is no evrdma-perf, or of another version");
+	server->perf->tool.status = EXIT_FAILURE;
+}
+
+static void refuse_memory(struct perf_server *server, struct evrdma_request *request)
+{
+	refuse(request, PERF_REFUSAL_MEMORY);
+	tool_complain(PERF, "client: it asks for more memory than the %llu MiB for all",
+		(unsigned long long)PERF_SERVER_MEMORY_MAX >> 20);
+	server->perf->tool.status = EXIT_FAILURE;
+}
+
+/* Once it has a connection, that one's end is the peer's. */
+static void accept_peer(struct perf_peer *peer, struct evrdma_request *request)
+{
+	struct perf_server *server = peer->server;
 	int ret;
 
-	if (!peer) {
-		refuse(server, request, errno);
+	if (make_conn(peer)) {
+		refuse_for(server, request, errno);
+		free_peer(peer);
 		return;
 	}
-	evrdma_conn_setcb(peer->conn, recv_came, conn_event, peer);
 	ret = evrdma_conn_accept(peer->conn, request);
 	if (!ret)
 		return;
 	evrdma_conn_close(peer->conn);
-	refuse(server, request, -ret);
+	refuse_for(server, request, -ret);
+}
+
+static void greeting_came(
+	struct perf_server *server, struct evrdma_request *request, const struct perf_hello *hello)
+{
+	struct perf_peer *peer = make_peer(server, hello);
+
+	if (!peer) {
+		refuse_for(server, request, ENOMEM);
+	} else if (take_room(peer)) {
+		refuse_memory(server, request);
+		free_peer(peer);
+	} else {
+		accept_peer(peer, request);
+	}
 }
 
 static void request_came(
@@ -269,9 +344,9 @@ static void request_came(
 	if (server->perf->tool.stopping)
 		evrdma_request_reject(request, NULL, 0);
 	else if (perf_hello_unpack(&hello, greeting, len))
-		refuse(server, request, EPROTO);
+		refuse_greeting(server, request);
 	else
-		accept_peer(server, request, &hello);
+		greeting_came(server, request, &hello);
 }
 
 static void listener_event(struct evrdma_listener *listener, enum evrdma_listener_event event,

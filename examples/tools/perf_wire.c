@@ -59,6 +59,23 @@ int perf_hello_unpack(struct perf_hello *hello, const void *bytes, size_t len)
 	return can_serve(hello) ? 0 : -1;
 }
 
+void perf_refusal_pack(enum perf_refusal refusal, uint8_t *bytes)
+{
+	memcpy(bytes, magic, sizeof(magic));
+	put32(bytes + 8, refusal);
+}
+
+enum perf_refusal perf_refusal_unpack(const void *bytes, size_t len)
+{
+	const uint8_t *from = bytes;
+	uint32_t refusal;
+
+	if (!from || len < PERF_REFUSAL_BYTES || memcmp(from, magic, sizeof(magic)))
+		return PERF_REFUSAL_NONE;
+	refusal = get32(from + 8);
+	return refusal < PERF_REFUSALS ? (enum perf_refusal)refusal : PERF_REFUSAL_NONE;
+}
+
 /* The type, and 3 bytes of nothing; the remote has 12 bytes. */
 void perf_word_pack(const struct perf_word *word, uint8_t *bytes)
 {

@@ -11,7 +11,8 @@
  *   client  DONE
  *   server  REPORT   how many messages of how many bytes came
  *
- * and the client disconnects. Numbers are big endian. A PERF_CONNECT ends with the connect.
+ * and the client disconnects. Numbers are big endian. A PERF_CONNECT ends with the connect. A
+ * server that cannot do what the greeting asks for rejects it, and says why.
  */
 #ifndef TOOLS_PERF_WIRE_H
 #define TOOLS_PERF_WIRE_H
@@ -43,6 +44,22 @@ void perf_hello_pack(const struct perf_hello *hello, uint8_t *bytes);
 
 /* Returns 0, or -1 for what is no greeting that this version can serve. */
 int perf_hello_unpack(struct perf_hello *hello, const void *bytes, size_t len);
+
+/* Why a greeting is rejected. */
+enum perf_refusal {
+	PERF_REFUSAL_NONE,
+	PERF_REFUSAL_GREETING, /* it is of another version, or asks for what this one has not */
+	PERF_REFUSAL_MEMORY,   /* too much for this server, with what others have */
+	PERF_REFUSAL_FAULT,    /* the server says what it could not do */
+	PERF_REFUSALS
+};
+
+#define PERF_REFUSAL_BYTES 12
+
+void perf_refusal_pack(enum perf_refusal refusal, uint8_t *bytes);
+
+/* Returns PERF_REFUSAL_NONE for what is no refusal of a server's. */
+enum perf_refusal perf_refusal_unpack(const void *bytes, size_t len);
 
 enum perf_type { PERF_DATA, PERF_START, PERF_READY, PERF_GRANT, PERF_DONE, PERF_REPORT };
 

@@ -217,7 +217,5 @@ int rcopy_copy(const struct rcopy_options *options)
 	if (client.fd >= 0)
 		close(client.fd);
 	free(client.chunk);
-	if (fflush(stdout))
-		ret = -1;
-	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
+	return tool_end_output(RCOPY, ret ? EXIT_FAILURE : EXIT_SUCCESS);
 }

@@ -377,7 +377,5 @@ int stream_main(struct stream *test)
 	sock_close(&test->listener);
 	lookup_fini(&test->lookup);
 	free(test->data);
-	if (fflush(stdout))
-		ret = -1;
-	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
+	return tool_end_output(test->options.name, ret ? EXIT_FAILURE : EXIT_SUCCESS);
 }

@@ -157,5 +157,5 @@ int main(int argc, char **argv)
 	if (!lookup_run(&test.lookup) && !udpong_open(&test))
 		status = test.options.server ? udpong_run(&test) : udpong_serve(&test);
 	sock_close(&test.sock);
-	return fflush(stdout) ? EXIT_FAILURE : status;
+	return tool_end_output(UDPONG, status);
 }

@@ -3,18 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum {
-	INDEX_BITS = 20,
-	MAX_SLOTS = 1 << INDEX_BITS,
-	FIRST_SIZE = 64,
-};
+enum { FIRST_SIZE = 64 };
 
 #define NO_SLOT UINT32_MAX
-
-static uint32_t index_of(uint32_t number)
-{
-	return number & (MAX_SLOTS - 1);
-}
 
 void evr_idmap_init(struct evr_idmap *map)
 {
@@ -33,7 +24,7 @@ static int grow(struct evr_idmap *map)
 	struct evr_idmap_slot *slots;
 	uint32_t i;
 
-	if (size > MAX_SLOTS)
+	if (size > EVR_IDMAP_MAX)
 		return -ENOSPC;
 	slots = realloc(map->slots, size * sizeof(*slots));
 	if (!slots)
@@ -60,23 +51,16 @@ int evr_idmap_add(struct evr_idmap *map, void *value, uint32_t *number)
 	slot = &map->slots[map->first_free];
 	map->first_free = slot->next_free;
 	slot->value = value;
-	slot->number += MAX_SLOTS;
+	slot->number += EVR_IDMAP_MAX;
 	if (!slot->number) /* slot 0, and the generation came round */
-		slot->number += MAX_SLOTS;
+		slot->number += EVR_IDMAP_MAX;
 	*number = slot->number;
 	return 0;
 }
 
-void *evr_idmap_find(const struct evr_idmap *map, uint32_t number)
-{
-	uint32_t i = index_of(number);
-
-	return i < map->size && map->slots[i].number == number ? map->slots[i].value : NULL;
-}
-
 void evr_idmap_remove(struct evr_idmap *map, uint32_t number)
 {
-	uint32_t i = index_of(number);
+	uint32_t i = evr_idmap_index(number);
 
 	if (!evr_idmap_find(map, number))
 		return;

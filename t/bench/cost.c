@@ -10,6 +10,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
+#include "bench.h"
 #include "util/clock.h"
 
 enum { MAX_ROUNDS = 1000, SLAB_BYTES = 256 * 1024 };
@@ -37,14 +38,6 @@ static const char *const names[CALLS] = { "rdma_create_id", "rdma_bind_addr, ope
 
 static uint64_t taken_us[CALLS][MAX_ROUNDS];
 
-static void check(int failed, const char *what)
-{
-	if (!failed)
-		return;
-	perror(what);
-	exit(1);
-}
-
 #define MEASURE(call, round, statement)                                                            \
 	do {                                                                                       \
 		uint64_t began_us = evr_clock_now_us();                                            \
@@ -66,22 +59,22 @@ static void measure(int round, struct rdma_event_channel *channel, struct sockad
 	int ret = 0;
 
 	MEASURE(CREATE_ID, round, ret = rdma_create_id(channel, &id, NULL, RDMA_PS_TCP));
-	check(ret, names[CREATE_ID]);
+	bench_check(ret, names[CREATE_ID]);
 	MEASURE(BIND, round, ret = rdma_bind_addr(id, addr));
-	check(ret, names[BIND]);
+	bench_check(ret, names[BIND]);
 	MEASURE(ALLOC_PD, round, pd = ibv_alloc_pd(id->verbs));
-	check(!pd, names[ALLOC_PD]);
+	bench_check(!pd, names[ALLOC_PD]);
 	MEASURE(CREATE_CHANNEL, round, completions = ibv_create_comp_channel(id->verbs));
-	check(!completions, names[CREATE_CHANNEL]);
+	bench_check(!completions, names[CREATE_CHANNEL]);
 	MEASURE(CREATE_CQ, round, cq = ibv_create_cq(id->verbs, 4096, NULL, completions, 0));
-	check(!cq, names[CREATE_CQ]);
+	bench_check(!cq, names[CREATE_CQ]);
 	MEASURE(REG_MR, round, mr = ibv_reg_mr(pd, slab, sizeof(slab), IBV_ACCESS_LOCAL_WRITE));
-	check(!mr, names[REG_MR]);
+	bench_check(!mr, names[REG_MR]);
 	init.send_cq = init.recv_cq = cq;
 	MEASURE(CREATE_QP, round, ret = rdma_create_qp(id, pd, &init));
-	check(ret, names[CREATE_QP]);
+	bench_check(ret, names[CREATE_QP]);
 	MEASURE(QP_TO_ERROR, round, ret = ibv_modify_qp(id->qp, &error, IBV_QP_STATE));
-	check(ret, names[QP_TO_ERROR]);
+	bench_check(ret, names[QP_TO_ERROR]);
 	MEASURE(DESTROY_QP, round, rdma_destroy_qp(id));
 	MEASURE(DEREG_MR, round, ibv_dereg_mr(mr));
 	MEASURE(DESTROY_CQ, round, ibv_destroy_cq(cq));
@@ -123,7 +116,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	channel = rdma_create_event_channel();
-	check(!channel, "rdma_create_event_channel");
+	bench_check(!channel, "rdma_create_event_channel");
 	for (round = 0; round < rounds; round++)
 		measure(round, channel, (struct sockaddr *)&addr);
 	rdma_destroy_event_channel(channel);

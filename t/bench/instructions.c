@@ -23,6 +23,9 @@ struct mode {
 	unsigned ends_of_each;
 	/* Both ends are connected. */
 	void (*begin)(struct bench *bench);
+	/* One more of those that are under way, most of them at a time. */
+	void (*next)(struct bench *bench);
+	unsigned window;
 };
 
 struct bench {
@@ -77,17 +80,25 @@ static void begin_ping(struct bench *bench)
 	evrdma_buf_unref(buf);
 }
 
-static void send_next(struct bench *bench);
+static void begin_window(struct bench *bench)
+{
+	while (bench->begun < bench->wanted && bench->begun < bench->mode->window)
+		bench->mode->next(bench);
+}
+
+/* The next one takes its place. */
+static void one_is_through(struct bench *bench, const struct evrdma_error *error)
+{
+	must(!error, "a message or a write was lost");
+	if (bench->begun < bench->wanted)
+		bench->mode->next(bench);
+	one_is_over(bench);
+}
 
 static void on_sent(struct evrdma_conn *conn, struct evrdma_buf *buf,
 	const struct evrdma_error *error, void *arg)
 {
-	struct bench *bench = arg;
-
-	must(!error, "a message was lost");
-	if (bench->begun < bench->wanted)
-		send_next(bench);
-	one_is_over(bench);
+	one_is_through(arg, error);
 }
 
 static void send_next(struct bench *bench)
@@ -99,22 +110,9 @@ static void send_next(struct bench *bench)
 	evrdma_buf_unref(buf);
 }
 
-static void begin_sending(struct bench *bench)
-{
-	while (bench->begun < bench->wanted && bench->begun < SEND_WINDOW)
-		send_next(bench);
-}
-
-static void write_next(struct bench *bench);
-
 static void on_written(struct evrdma_conn *conn, const struct evrdma_error *error, void *arg)
 {
-	struct bench *bench = arg;
-
-	must(!error, "a write was lost");
-	if (bench->begun < bench->wanted)
-		write_next(bench);
-	one_is_over(bench);
+	one_is_through(arg, error);
 }
 
 static void write_next(struct bench *bench)
@@ -131,8 +129,7 @@ static void write_next(struct bench *bench)
 static void begin_writing(struct bench *bench)
 {
 	must(!evrdma_conn_expose(bench->server, bench->memory, &bench->remote), "nothing exposed");
-	while (bench->begun < bench->wanted && bench->begun < WRITE_WINDOW)
-		write_next(bench);
+	begin_window(bench);
 }
 
 /* --- the ends -------------------------------------------------------------------------------- */
@@ -140,11 +137,11 @@ static void begin_writing(struct bench *bench)
 static void begin_connecting(struct bench *bench);
 
 static const struct mode modes[] = {
-	{ "ping", 1, begin_ping },
-	{ "send", 2, begin_sending },
-	{ "write", 1, begin_writing },
-	{ "connect", 1, begin_connecting },
-	{ NULL, 0, NULL },
+	{ "ping", 1, begin_ping, NULL, 0 },
+	{ "send", 2, begin_window, send_next, SEND_WINDOW },
+	{ "write", 1, begin_writing, write_next, WRITE_WINDOW },
+	{ "connect", 1, begin_connecting, NULL, 0 },
+	{ NULL, 0, NULL, NULL, 0 },
 };
 
 static void on_client_recv(struct evrdma_conn *conn, const struct evrdma_recv *recv, void *arg)

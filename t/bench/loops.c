@@ -10,8 +10,9 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "bench.h"
 
 enum { MOST_LOOPS = 64, BYTES = 64, BUF_BYTES = 4096, WINDOW = 16, LIMIT_S = 100 };
 
@@ -23,14 +24,6 @@ static struct worker {
 
 static struct sockaddr_storage addr;
 static pthread_barrier_t together; /* when all are connected, and when all are done */
-
-static double now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 static void die(const char *what)
 {
@@ -109,9 +102,9 @@ static double measure_s(int count)
 		if (pthread_create(&workers[i].thread, NULL, run, &workers[i]))
 			die("cannot make a thread");
 	pthread_barrier_wait(&together);
-	began = now_s();
+	began = bench_now_us();
 	pthread_barrier_wait(&together);
-	took = now_s() - began;
+	took = (bench_now_us() - began) / 1e6;
 	for (i = 0; i < count; i++)
 		pthread_join(workers[i].thread, NULL);
 	return took;

@@ -9,11 +9,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <event2/event.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+
+#include "bench.h"
 
 enum { BYTES = 64, DEPTH = 32, SIGNALLED = 8 };
 
@@ -144,14 +145,6 @@ static void run(void)
 	event_base_free(loop);
 }
 
-static double now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
-
 int main(int argc, char **argv)
 {
 	double begin;
@@ -164,9 +157,9 @@ int main(int argc, char **argv)
 		connect_to(argv[1], argv[2]);
 	else
 		accept_on(argv[1], argv[2]);
-	begin = now_us();
+	begin = bench_now_us();
 	run();
 	if (is_client)
-		printf("%.2f\n", (now_us() - begin) / (double)atol(argv[3]));
+		printf("%.2f\n", (bench_now_us() - begin) / (double)atol(argv[3]));
 	return 0; /* what is left goes with the process: the other side does not listen to the CM */
 }

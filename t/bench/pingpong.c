@@ -17,11 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include <rdma/rsocket.h>
 
-enum { US_PER_S = 1000000, NS_PER_US = 1000 };
+#include "bench.h"
 
 struct end {
 	int fd;
@@ -30,22 +29,6 @@ struct end {
 	size_t size, got;
 	long rounds;
 };
-
-static void check(int failed, const char *what)
-{
-	if (!failed)
-		return;
-	perror(what);
-	exit(1);
-}
-
-static double now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * US_PER_S + (double)now.tv_nsec / NS_PER_US;
-}
 
 static int poll_number(struct pollfd *fds, nfds_t num, int timeout)
 {
@@ -69,7 +52,7 @@ static void send_all(const struct end *end)
 
 	while (sent < end->size) {
 		ret = rsend(end->fd, end->bytes + sent, end->size - sent, 0);
-		check(ret < 0 && !awaits(end, POLLOUT), "rsend");
+		bench_check(ret < 0 && !awaits(end, POLLOUT), "rsend");
 		sent += ret > 0 ? (size_t)ret : 0;
 	}
 }
@@ -81,7 +64,7 @@ static int receive_all(struct end *end)
 
 	for (end->got = 0; ret && end->got < end->size;) {
 		ret = rrecv(end->fd, end->bytes + end->got, end->size - end->got, 0);
-		check(ret < 0 && !awaits(end, POLLIN), "rrecv");
+		bench_check(ret < 0 && !awaits(end, POLLIN), "rrecv");
 		end->got += ret > 0 ? (size_t)ret : 0;
 	}
 	return ret != 0;
@@ -103,7 +86,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	}
 	if (!ret)
 		exit(0);
-	check(errno != EAGAIN, "rrecv");
+	bench_check(errno != EAGAIN, "rrecv");
 }
 
 static void loop(struct end *end)
@@ -112,7 +95,7 @@ static void loop(struct end *end)
 	struct event *event = event_new(base, end->fd, EV_READ | EV_PERSIST, on_readable, end);
 
 	end->poll = poll_number;
-	check(!event || event_add(event, NULL), "event_new");
+	bench_check(!event || event_add(event, NULL), "event_new");
 	event_base_dispatch(base);
 }
 
@@ -122,7 +105,7 @@ static void set_way(struct end *end, const char *way)
 	if (!strcmp(way, "block"))
 		end->poll = NULL;
 	else
-		check(rfcntl(end->fd, F_SETFL, O_NONBLOCK), "rfcntl");
+		bench_check(rfcntl(end->fd, F_SETFL, O_NONBLOCK), "rfcntl");
 }
 
 static long threads(void)
@@ -145,12 +128,12 @@ static void client(struct end *end)
 	long i;
 
 	getrusage(RUSAGE_SELF, &before);
-	began = now_us();
+	began = bench_now_us();
 	for (i = 0; i < end->rounds; i++) {
 		send_all(end);
-		check(!receive_all(end), "the end");
+		bench_check(!receive_all(end), "the end");
 	}
-	began = now_us() - began;
+	began = bench_now_us() - began;
 	getrusage(RUSAGE_SELF, &after);
 	printf("%.2f us, slept %.2f, %ld threads\n", began / (double)end->rounds,
 		(double)(after.ru_nvcsw - before.ru_nvcsw) / (double)end->rounds, threads());
@@ -160,9 +143,9 @@ static void server(struct end *end, const char *way)
 {
 	int listener = end->fd;
 
-	check(rlisten(listener, 1), "rlisten");
+	bench_check(rlisten(listener, 1), "rlisten");
 	end->fd = raccept(listener, NULL, NULL);
-	check(end->fd < 0, "raccept");
+	bench_check(end->fd < 0, "raccept");
 	set_way(end, way);
 	if (!strcmp(way, "loop"))
 		loop(end);
@@ -182,13 +165,13 @@ int main(int argc, char **argv)
 	addr.sin_port = htons((uint16_t)atoi(argv[2]));
 	end.size = (size_t)atol(argv[4]);
 	end.bytes = calloc(1, end.size + 1);
-	check(end.fd < 0 || !end.bytes, "rsocket");
+	bench_check(end.fd < 0 || !end.bytes, "rsocket");
 	if (listens) {
-		check(rbind(end.fd, (struct sockaddr *)&addr, sizeof(addr)), "rbind");
+		bench_check(rbind(end.fd, (struct sockaddr *)&addr, sizeof(addr)), "rbind");
 		server(&end, argv[3]);
 	} else {
 		end.rounds = atol(argv[5]);
-		check(rconnect(end.fd, (struct sockaddr *)&addr, sizeof(addr)), "rconnect");
+		bench_check(rconnect(end.fd, (struct sockaddr *)&addr, sizeof(addr)), "rconnect");
 		set_way(&end, argv[3]);
 		client(&end);
 	}

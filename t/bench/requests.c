@@ -16,8 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "bench.h"
 
 enum { LIMIT_S = 100 };
 
@@ -25,14 +26,6 @@ static struct event_base *loop;
 static struct evhttp_connection *http;
 static const char *host;
 static long left;
-
-static double now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 static void die(const char *what)
 {
@@ -131,7 +124,7 @@ int main(int argc, char **argv)
 	host = argv[2];
 	left = atol(argv[4]);
 	addr.sin_port = htons((uint16_t)atoi(argv[3]));
-	began = now_s();
+	began = bench_now_us();
 	if (is_rdma)
 		connect_rdma((struct sockaddr *)&addr);
 	else
@@ -139,6 +132,6 @@ int main(int argc, char **argv)
 	event_base_dispatch(loop);
 	if (left)
 		return fprintf(stderr, "requests: it ended early\n"), 1;
-	printf("%.1f\n", (double)atol(argv[4]) / (now_s() - began));
+	printf("%.1f\n", (double)atol(argv[4]) * 1e6 / (bench_now_us() - began));
 	return 0;
 }

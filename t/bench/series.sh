@@ -1,7 +1,7 @@
 #!/bin/sh
 # series.sh rxe|siw: what the plots show, in $EVR_OUT/*.data, gnuplot's columns: over the size of a
-# message half a round trip and the bytes a second, over the number of connections what one costs;
-# ours, and the stock tools'.
+# message half a round trip and the bytes a second, over the number of connections what one costs, in
+# time and in memory; ours, and the stock tools'.
 # needs: two-processors
 . "$top_srcdir/t/bench/sides.sh"
 
@@ -38,9 +38,18 @@ over_connections() {
 	done
 }
 
+# Of one more or less nothing can be told.
+memory() {
+	for n in 100 300 $(scaled 1000) $(scaled 4000); do
+		echo "$n $(per_connection perf_peak "$n") $(per_connection cmtime_peak "$n")" >>"$EVR_OUT/memory.data"
+		echo "memory of connections: $n"
+	done
+}
+
 dev_up "$1"
 rm -f "$EVR_OUT"/*.data
 over_sizes
 over_connections
+memory
 dev_down
 rm -rf "$tmp"

@@ -1,10 +1,9 @@
 #!/bin/sh
 # short.sh rxe|siw: the table and the series with few messages: that each side still runs and says a number,
 # and that a table and a page come of them. No number is judged.
-. "$top_srcdir/t/guest/lib.sh"
+. "$top_srcdir/t/bench/sides.sh"
 
-kind=$1
-out=$(mktemp -d)
+kind=$1 out=$tmp
 export BENCH_SCALE=1
 
 measured() { (EVR_OUT=$out/$1 && export EVR_OUT && mkdir "$EVR_OUT" && "$top_srcdir/t/bench/$1.sh" "$kind" 1); }
@@ -12,7 +11,7 @@ measured() { (EVR_OUT=$out/$1 && export EVR_OUT && mkdir "$EVR_OUT" && "$top_src
 has_number() { awk -F '\t' -v row="$1" -v side="$2" '$1 == row && $5 == side { n = $6 } END { exit !(n > 0) }' "$out/table/samples"; }
 
 # Of perftest where it has no clock; ibv_rc_pingpong is not of it.
-knows_no_time() { case $1 in ib_*) ! grep -q '^cpu MHz' /proc/cpuinfo ;; *) false ;; esac; }
+knows_no_time() { case $1 in ib_*) ! perftest_knows_time ;; *) false ;; esac; }
 
 each_side() {
 	while IFS="$(printf '\t')" read -r row _ _ _ side _; do
@@ -36,5 +35,5 @@ each_side
 cell "$kind: the series are measured" measured series
 cell "$kind: a table comes of them" has_rows
 cell "$kind: a page comes of them" has_page
-rm -rf "$out"
+rm -rf "$tmp"
 done_testing

@@ -204,6 +204,46 @@ cmtime_peak() {
 		"$top_builddir/t/bench/peak" cmtime -s "$EVR_IP4" -p $port -c "$1"
 }
 
+traced="strace -f -c -o $tmp/calls"
+calls() { awk '$NF == "total" { print $4 }' "$tmp/calls"; }
+
+# perf_calls N, perftest_calls N [OPTION]..., stream_calls N: kernel calls of who sends so many messages of
+# 64 bytes, 64 of them at a time; rstream sends one half of them and gets the other.
+perf_calls() {
+	next_port
+	# shellcheck disable=SC2086 # words
+	at_core ours@ours after wait_listener "$perf_bin" -b "$EVR_IP4" -p $port -- \
+		$traced "$perf_bin" -s "$EVR_IP4" -p $port -t send -S 64 -w 64 -C "$1" >/dev/null
+	calls
+}
+
+perftest_calls() {
+	perftest_knows_time || return 0
+	next_port
+	count=$1
+	shift
+	set -- ib_send_bw -R -d "$EVR_DEV" -F -p $port -s 64 -t 64 -n "$count" "$@"
+	# shellcheck disable=SC2086 # words
+	after wait_listener "$@" -- $traced "$@" "$EVR_IP4" >/dev/null
+	calls
+}
+
+stream_calls() {
+	next_port
+	set -- rstream -p $port -T b -S 64 -I 1 -C $(($1 / 2))
+	# shellcheck disable=SC2086 # words
+	at_core stock@stock after wait_listener "$@" -b "$EVR_IP4" -- $traced "$@" -s "$EVR_IP4" >/dev/null
+	calls
+}
+
+# per_message CALLS N [OPTION]...: of what a message adds.
+per_message() {
+	what=$1 many=$2
+	shift 2
+	echo "$("$what" $((many / 10)) "$@") $("$what" "$many" "$@")" |
+		awk -v n="$((many - many / 10))" 'NF == 2 { printf "%.3f\n", ($2 - $1) / n }'
+}
+
 # per_connection PEAK N: kB that a connection adds to those of a client with one.
 per_connection() {
 	echo "$("$1" 1) $("$1" "$2")" |

@@ -19,10 +19,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rdma/rsocket.h>
+
+#include "bench.h"
 
 enum { MOST_SOCKETS = 1000, BLOCK_BYTES = 65536, EVENTS = 128, LIMIT_S = 100 };
 
@@ -80,22 +81,6 @@ static char block[BLOCK_BYTES];
 static size_t lens[2]; /* of what the client sends, and of the answer */
 static int is_server, epoll, count, busy;
 
-static void check(int failed, const char *what)
-{
-	if (!failed)
-		return;
-	perror(what);
-	exit(1);
-}
-
-static double now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
-
 /* --- rounds --------------------------------------------------------------------------------- */
 
 static void want(struct sock *sock, short events)
@@ -106,7 +91,7 @@ static void want(struct sock *sock, short events)
 		return;
 	sock->want = polled[sock - socks].events = events;
 	if (way->has_epoll)
-		check(epoll_ctl(epoll, EPOLL_CTL_MOD, sock->fd, &event), "epoll_ctl");
+		bench_check(epoll_ctl(epoll, EPOLL_CTL_MOD, sock->fd, &event), "epoll_ctl");
 }
 
 static void pass_turn(struct sock *sock)
@@ -129,7 +114,7 @@ static ssize_t transfer(struct sock *sock)
 		want(sock, sends ? POLLOUT : POLLIN);
 		return 0;
 	}
-	check(ret <= 0, sends ? "send" : "recv");
+	bench_check(ret <= 0, sends ? "send" : "recv");
 	return ret;
 }
 
@@ -149,7 +134,7 @@ static void turn_epoll(void)
 	struct epoll_event events[EVENTS];
 	int i, n = epoll_wait(epoll, events, EVENTS, -1);
 
-	check(n < 0, "epoll_wait");
+	bench_check(n < 0, "epoll_wait");
 	for (i = 0; i < n; i++)
 		step(events[i].data.ptr);
 }
@@ -158,7 +143,7 @@ static void turn_rpoll(void)
 {
 	int i;
 
-	check(rpoll(polled, (nfds_t)count, -1) < 0, "rpoll");
+	bench_check(rpoll(polled, (nfds_t)count, -1) < 0, "rpoll");
 	for (i = 0; i < count; i++)
 		if (polled[i].revents)
 			step(&socks[i]);
@@ -177,20 +162,20 @@ static void add(int fd, long rounds)
 	struct sock *sock = &socks[busy];
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = sock };
 
-	check(fd < 0, "socket");
+	bench_check(fd < 0, "socket");
 	*sock = (struct sock){ .fd = fd, .want = POLLIN, .left = lens[0], .rounds = rounds };
 	polled[busy++] = (struct pollfd){ .fd = fd, .events = POLLIN };
-	check(way->fcntl(fd, F_SETFL, O_NONBLOCK), "fcntl");
+	bench_check(way->fcntl(fd, F_SETFL, O_NONBLOCK), "fcntl");
 	if (way->has_epoll)
-		check(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), "epoll_ctl");
+		bench_check(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), "epoll_ctl");
 }
 
 static void serve(const struct sockaddr *addr, long rounds)
 {
 	int fd = way->socket(AF_INET, SOCK_STREAM, 0);
 
-	check(fd < 0 || way->bind(fd, addr, sizeof(struct sockaddr_in)), "bind");
-	check(way->listen(fd, count), "listen");
+	bench_check(fd < 0 || way->bind(fd, addr, sizeof(struct sockaddr_in)), "bind");
+	bench_check(way->listen(fd, count), "listen");
 	while (busy < count)
 		add(way->accept(fd, NULL, NULL), rounds);
 	run();
@@ -204,14 +189,15 @@ static void ask(const struct sockaddr *addr, long rounds)
 
 	while (busy < count) {
 		fd = way->socket(AF_INET, SOCK_STREAM, 0);
-		check(fd < 0 || way->connect(fd, addr, sizeof(struct sockaddr_in)), "connect");
+		bench_check(
+			fd < 0 || way->connect(fd, addr, sizeof(struct sockaddr_in)), "connect");
 		add(fd, rounds);
 	}
-	began = now_us();
+	began = bench_now_us();
 	for (i = 0; i < count; i++)
 		step(&socks[i]);
 	run();
-	printf("%.2f\n", (now_us() - began) / ((double)rounds * count));
+	printf("%.2f\n", (bench_now_us() - began) / ((double)rounds * count));
 }
 
 /* --- the program ---------------------------------------------------------------------------- */

@@ -18,8 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "bench.h"
 
 enum { BLOCK_BYTES = 65536, LIMIT_S = 100 };
 
@@ -34,14 +35,6 @@ static struct stream {
 	long rounds, done;
 	double began_us;
 } stream;
-
-static double now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
 
 static void pass_turn(void)
 {
@@ -89,7 +82,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 	if (!(what & BEV_EVENT_CONNECTED)) {
 		event_base_loopbreak(stream.loop);
 	} else if (!stream.is_server) {
-		stream.began_us = now_us();
+		stream.began_us = bench_now_us();
 		on_writable(bev, NULL);
 	}
 }
@@ -181,7 +174,7 @@ static int run(struct sockaddr *addr, int len)
 	if (stream.done < stream.rounds)
 		return fprintf(stderr, "stream: it ended early\n"), 1;
 	if (!stream.is_server)
-		printf("%.2f\n", (now_us() - stream.began_us) / (double)stream.rounds);
+		printf("%.2f\n", (bench_now_us() - stream.began_us) / (double)stream.rounds);
 	return 0;
 }
 

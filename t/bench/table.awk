@@ -47,6 +47,8 @@ function best_of_others(row,    i, side, best) {
 function goal_text(row) {
 	if (goal[row] == "-")
 		return "reported"
+	if (goal[row] ~ /^=/)
+		return "ours " (better[row] == "lower" ? "at most " : "at least ") substr(goal[row], 2)
 	return (better[row] == "lower" ? "at most " : "at least ") goal[row]
 }
 

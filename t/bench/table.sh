@@ -7,7 +7,8 @@
 
 kind=$1 rounds=${2:-3}
 
-# row NAME UNIT lower|higher GOAL, then the sides; the first is ours. A row whose goal is - has none.
+# row NAME UNIT lower|higher GOAL, then the sides; the first is ours. A row whose goal is - has none, and
+# =NUMBER is one for ours alone.
 row() { name=$1 unit=$2 better=$3 goal=$4; }
 
 # side WHOSE COMMAND...
@@ -102,6 +103,16 @@ group_rows() {
 		side ours group $size "$(scaled 20000)"
 		side "ib_send_bw -c UD" perftest rate ib_send_bw $size "$(scaled 20000)" -c UD
 	done
+}
+
+# strace slows every call down, on all sides.
+call_rows() {
+	n=$(scaled 20000)
+	row "kernel calls of a sender for a message of 64 bytes, window of 64" calls lower =0.1
+	side ours per_message perf_calls "$n"
+	side "ib_send_bw -l 32" per_message perftest_calls "$((n / 320 * 320))" -l 32
+	side "ib_send_bw -e" per_message perftest_calls "$n" -e
+	side "rstream" per_message stream_calls "$n"
 }
 
 # What rstream's transfers are held against goes there and back, so that it has two of them.
@@ -200,7 +211,7 @@ machine >"$EVR_OUT/machine"
 : >"$EVR_OUT/samples"
 for round in $(seq "$rounds"); do
 	echo "round $round of $rounds"
-	for about in ${BENCH_ROWS:-connection ping send polling rdma stream socket bufferevent loop idle group}; do
+	for about in ${BENCH_ROWS:-connection ping send call polling rdma stream socket bufferevent loop idle group}; do
 		is_possible "$about" && "${about}_rows"
 	done
 done

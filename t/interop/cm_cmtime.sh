@@ -50,8 +50,8 @@ cmtime_one() {
 	serve "$2" cmtime $listen $7 && listens=0 || listens=$?
 	waits=wait_listener
 	[ "$listens" -eq 0 ] || return
-	# shellcheck disable=SC2086
 	few_at_first "$3" 24
+	# shellcheck disable=SC2086
 	(end_run "$1" 40 cmtime -s "$to" -p $port -c "$4" $bind $6) >"$tmp/client" 2>"$tmp/client.err" &&
 		status=0 || status=$?
 	few_at_first "$3" 1024

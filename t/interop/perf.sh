@@ -119,6 +119,37 @@ stranger() {
 	client -C 10 && has_row ping 64 10
 }
 
+# What cannot be printed is a failure.
+full_output() { timeout 60 "$perf" -s "$EVR_IP4" -C 1 >/dev/full 2>"$tmp/err"; }
+
+# As many buffers as a server gives to all; others are served beside.
+too_much() { client -t send -S 67108864 -w 1 -n 17 -C 1; }
+others_are_served() { client -C 10 && has_row ping 64 10; }
+
+all_of_many() { client -t "$1" -n 100 -i 200 -C 20 -w 32 && has_row "$1" 64 2000; }
+
+not_a_group() { timeout 20 "$perf" -t group -s "$EVR_IP4" >"$tmp/out" 2>"$tmp/err"; }
+not_a_server() { timeout 20 "$perf" -s "$1" >"$tmp/out" 2>"$tmp/err"; }
+receiver_with() { timeout 20 "$perf" -m 239.1.1.1 -t ping >"$tmp/out" 2>"$tmp/err"; }
+
+both_families() {
+	"$perf" -b :: -p 7476 & six=$!
+	wait_listener 7476
+	for addr in "$EVR_IP4" "$EVR_IP6"; do
+		timeout 60 "$perf" -s "$addr" -p 7476 -C 5 >"$tmp/out" 2>"$tmp/err" &&
+			has_row ping 64 5 || return
+	done
+	kill $six && wait $six
+}
+
+# Of one message no rate is known.
+group_of_one() {
+	"$perf" -m 239.1.1.2 -b "$EVR_IP4" -J >"$tmp/one" & one=$!
+	sleep 2 # it is a member
+	timeout 60 "$perf" -t group -s 239.1.1.2 -b "$EVR_IP4" -C 1 >"$tmp/out" 2>"$tmp/err" &&
+		wait $one && cat "$tmp/one" && grep -q '"messages":1,.*"messages_per_s":0' "$tmp/one"
+}
+
 group() {
 	"$perf" -m 239.1.1.1 -b "$EVR_IP4" >"$tmp/one" & one=$!
 	"$perf" -m 239.1.1.1 -b "$EVR_IP4" -J >"$tmp/two" & two=$!
@@ -135,8 +166,24 @@ dev_up "$kind"
 start_server
 tests
 [ "$kind" = siw ] || cell "$kind: a group of two receivers" group
+[ "$kind" = siw ] || cell "$kind: a group of one message" group_of_one
+for test in ping send write; do
+	cell "$kind: $test on a hundred connections, and twice as many idle" all_of_many $test
+done
+# siw refuses an IPv4 peer of a listener on ::.
+[ "$kind" = siw ] || cell "$kind: a server of both families" both_families
+cell "$kind: no group" fails "not the address of a group" not_a_group
+cell "$kind: no server" fails "the address of a group; give -t group" not_a_server 239.1.1.1
+cell "$kind: no server of IPv6" fails "the address of a group; give -t group" not_a_server ff05::1
+cell "$kind: a receiver is told nothing" fails "leave them out" receiver_with
+: >"$tmp/out"
+cell "$kind: what is printed gets lost" fails "not all that was to be printed" full_output
 cell "$kind: interrupted" fails "interrupted after" interrupted_in_the_middle
 cell "$kind: the server ends well" end_server 0
+start_server
+cell "$kind: more than the server gives" fails "the server has no room for that much" too_much
+cell "$kind: and others are served" others_are_served
+cell "$kind: the server that gave no more says so by its status" end_server 1
 start_server
 cell "$kind: a stranger is refused, and others are served" stranger
 cell "$kind: the server that refused says so by its status" end_server 1

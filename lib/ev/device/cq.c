@@ -13,7 +13,6 @@
 #include "util/number.h"
 
 enum {
-	BATCH = 16,
 	ACK_BATCH = 256, /* an acknowledgement takes a lock, so they are given in bulk */
 	SPIN_POLLS = 16, /* of an empty CQ, a few hundredths of a microsecond each */
 };
@@ -214,32 +213,48 @@ static void distrust(struct ibv_wc *wc)
 		wc->status = IBV_WC_WR_FLUSH_ERR;
 }
 
+static void count_poll(struct evr_cq *cq, int n)
+{
+	struct evrdma_base *base = cq->device->base;
+
+	base->stats.polls++;
+	if (n <= 0)
+		return;
+	base->stats.completions += (uint64_t)n;
+	base->tell_budget -= n;
+	cq->taken += (uint64_t)n;
+	if (base->options.spin_us)
+		cq->last_us = evr_clock_now_us();
+}
+
+static void dispatch_batch(struct evr_cq *cq, int n)
+{
+	struct ibv_wc *wc;
+
+	cq->polling = true;
+	for (wc = cq->wc; wc < &cq->wc[n]; wc++) {
+		if (cq->has_lost)
+			distrust(wc);
+		dispatch(cq->device->devices, wc);
+		*wc = (struct ibv_wc){ 0 };
+	}
+	cq->polling = false;
+}
+
 /*
  * Takes up to most, at most a batch. Returns how many, or -EIO from a CQ that is broken: what the
- * failing call has taken is lost. Not all devices fill in all of a completion.
+ * failing call has taken is lost.
  */
 static int poll_batch(struct evr_cq *cq, int most)
 {
-	struct ibv_wc wc[BATCH];
-	int n, i;
+	int n = ibv_poll_cq(cq->cq, most, cq->wc);
 
-	memset(wc, 0, (size_t)most * sizeof(*wc));
-	n = ibv_poll_cq(cq->cq, most, wc);
-	cq->device->base->stats.polls++;
-	cq->device->base->stats.completions += n > 0 ? (uint64_t)n : 0;
-	if (n > 0 && cq->device->base->options.spin_us)
-		cq->last_us = evr_clock_now_us();
-	cq->taken += n > 0 ? (uint64_t)n : 0;
-	cq->device->base->tell_budget -= n > 0 ? n : 0;
-	cq->polling = true;
-	for (i = 0; i < n; i++) {
-		if (cq->has_lost)
-			distrust(&wc[i]);
-		dispatch(cq->device->devices, &wc[i]);
-	}
-	cq->polling = false;
+	count_poll(cq, n);
+	if (n > 0)
+		dispatch_batch(cq, n);
 	if (n >= 0)
 		return n;
+	memset(cq->wc, 0, sizeof(cq->wc));
 	cq->has_lost = true;
 	set_broken(cq);
 	return -EIO;
@@ -282,7 +297,7 @@ static bool poll_until_empty(struct evr_cq *cq)
 	struct evrdma_base *base = cq->device->base;
 
 	while (base->tell_budget > 0) {
-		int most = (int)evr_smaller((uint32_t)base->tell_budget, BATCH);
+		int most = (int)evr_smaller((uint32_t)base->tell_budget, EVR_CQ_BATCH);
 		int n = poll_batch(cq, most);
 
 		if (!n)

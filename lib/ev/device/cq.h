@@ -36,6 +36,8 @@ struct evr_cq_wait {
 
 TAILQ_HEAD(evr_cq_wait_list, evr_cq_wait);
 
+enum { EVR_CQ_BATCH = 16 }; /* completions taken at once, at most */
+
 struct evr_cq {
 	TAILQ_ENTRY(evr_cq) link;
 	TAILQ_ENTRY(evr_cq) ready_link;
@@ -56,6 +58,7 @@ struct evr_cq {
 	bool told;   /* they were */
 	bool has_lost; /* completions, with a poll that failed */
 	struct evr_async_subject async;
+	struct ibv_wc wc[EVR_CQ_BATCH]; /* zeroes outside of a poll: not all devices fill in all */
 };
 
 TAILQ_HEAD(evr_cq_list, evr_cq);

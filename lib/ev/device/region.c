@@ -124,7 +124,7 @@ int evr_region_get_mr(
 	if (region->shared)
 		return get_shared_mr(region, pd, access, found);
 	TAILQ_FOREACH (mr, &region->mrs, region_link)
-		if (mr->pd == pd && mr->access == access)
+		if (evr_mr_is(mr, pd, access))
 			break;
 	if (!mr) {
 		ret = add(region, pd, access, &mr);

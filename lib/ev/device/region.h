@@ -45,14 +45,22 @@ void evr_region_fini(struct evr_region *region);
  */
 int evr_region_get_mr(
 	struct evr_region *region, struct evr_pd *pd, int more, const struct ibv_mr **mr);
+
+/* One with these rights, in that domain. */
+static inline bool evr_mr_is(const struct evr_mr *mr, const struct evr_pd *pd, int access)
+{
+	return mr->pd == pd && mr->access == access;
+}
+
 /* The same, if it was the first to be made, as it nearly always is, and is not shared; or NULL. */
 static inline const struct ibv_mr *evr_region_first_mr(
 	const struct evr_region *region, const struct evr_pd *pd, int more)
 {
 	const struct evr_mr *mr = TAILQ_FIRST(&region->mrs);
 
-	return mr && mr->pd == pd && mr->access == (region->access | more) ? mr->mr : NULL;
+	return mr && evr_mr_is(mr, pd, region->access | more) ? mr->mr : NULL;
 }
+
 /* Ends one registration in a protection domain that nobody uses; false when there is none. */
 bool evr_region_drop_one(struct evr_pd *pd);
 /* Ends them all. */

@@ -646,9 +646,19 @@ static void count_recv(struct evr_qp *qp, const struct evrdma_recv *recv)
 	EVR_QP_COUNT(qp, bytes_received, recv->len);
 }
 
+/* What was to be received into is told to whoever gave it; of a pool's buffers nobody asks. */
+static bool is_from_pool(const struct evr_qp *qp)
+{
+	return qp->config.recv_pool || qp->srq;
+}
+
 void evr_qp_received(struct evr_qp *qp, struct evrdma_buf *buf, const struct ibv_wc *wc)
 {
-	struct evrdma_recv recv = {
+	struct evrdma_recv recv;
+
+	if (wc->status == IBV_WC_WR_FLUSH_ERR && is_from_pool(qp))
+		return;
+	recv = (struct evrdma_recv){
 		.buf = buf,
 		.data = (char *)buf->data + qp->config.header_bytes,
 		.err = recv_err(wc),
@@ -659,7 +669,7 @@ void evr_qp_received(struct evr_qp *qp, struct evrdma_buf *buf, const struct ibv
 	if (!recv.err)
 		set_message(qp, wc, &recv);
 	count_recv(qp, &recv);
-	if (!recv.err || (!qp->config.recv_pool && !qp->srq))
+	if (!recv.err || !is_from_pool(qp))
 		qp->ops->received(qp, &recv);
 }
 
@@ -729,7 +739,7 @@ static void complete(struct evr_work_owner *owner, uint32_t index, const struct 
 	struct evr_qp *qp = of_owner(owner);
 
 	/* A QP in the error state: what would be posted again would come back at once. */
-	if (wc->status == IBV_WC_WR_FLUSH_ERR)
+	if (wc->status == IBV_WC_WR_FLUSH_ERR && qp->recvq.open)
 		evr_recvq_stop(&qp->recvq);
 	if (index & EVR_WR_RECV)
 		complete_recv(qp, index & ~EVR_WR_RECV, wc);
