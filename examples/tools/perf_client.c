@@ -390,9 +390,15 @@ static void begin_next(struct perf_client *client)
 	perf_check(client->perf, EVRDMA_STEP_CONNECT, begin_one(conn));
 }
 
+/* Nothing is said on connections that are made to be ended. */
+static uint32_t words_of(const struct perf_client *client)
+{
+	return client->result.test == PERF_CONNECT ? 0 : 8;
+}
+
 static void fill_options(struct perf_client *client)
 {
-	const uint32_t words = 8;
+	const uint32_t words = words_of(client);
 	const struct perf_hello hello = { client->result.test, client->window,
 		(uint32_t)client->result.size };
 	struct evrdma_conn_options *options = &client->conn_options;
@@ -405,7 +411,7 @@ static void fill_options(struct perf_client *client)
 	/* All are ended at once, and the server has to answer all. */
 	options->drain_timeout_ms = options->connect_timeout_ms;
 	options->send_depth = client->window + words;
-	options->recv_depth = words;
+	options->recv_depth = words ? words : 1;
 	options->recv_pool = client->recv_pool;
 	options->initiator_depth =
 		(uint8_t)(client->window < PERF_READS ? client->window : PERF_READS);

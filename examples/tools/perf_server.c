@@ -213,6 +213,8 @@ static uint32_t recv_depth(const struct perf_peer *peer)
 {
 	const uint32_t words = 4;
 
+	if (peer->hello.test == PERF_CONNECT)
+		return 1;
 	if (peer->hello.test != PERF_SEND)
 		return words;
 	return words + 2 * perf_window(peer->hello.window, peer->hello.size);
@@ -248,7 +250,7 @@ static int make_conn(struct perf_peer *peer)
 	options.recv_pool = pool_of(peer->server, recv_size(peer));
 	if (!options.recv_pool || make_memory(peer))
 		return -1;
-	options.send_depth = SEND_DEPTH;
+	options.send_depth = peer->hello.test == PERF_CONNECT ? 1 : SEND_DEPTH;
 	options.recv_depth = recv_depth(peer);
 	options.responder_resources = PERF_READS;
 	peer->conn = evrdma_conn_new(base, &options);

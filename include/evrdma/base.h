@@ -82,7 +82,7 @@ struct evrdma_base_options {
 	int comp_vector;         /* -1: the bases of a process take turns. Otherwise the completion
 	                            vector, modulo how many the device has, of all CQs of the base:
 	                            whose interrupt, and with it whose processor, tells of them */
-	unsigned spin_us;        /* 0: off. Otherwise a CQ is polled, once in each turn of the loop,
+	unsigned spin_us;        /* 0: off. Otherwise a CQ is polled, for some of each turn's time,
 	                            until nothing has completed for so many microseconds, at most
 	                            1000000, before the loop may sleep on it: less latency for more
 	                            processor time. Events of a priority below data_priority wait so

@@ -14,7 +14,7 @@
 
 enum {
 	ACK_BATCH = 256, /* an acknowledgement takes a lock, so they are given in bulk */
-	SPIN_POLLS = 16, /* of an empty CQ, a few hundredths of a microsecond each */
+	SPIN_POLLS = 256, /* of an empty CQ, a few hundredths of a microsecond each */
 };
 
 static void tell_broken(struct evr_cq *cq)
@@ -319,7 +319,8 @@ static bool may_spin(const struct evr_cq *cq)
 
 /*
  * The next turn looks again: nobody else of the loop waits for it. Where nothing came, and nothing
- * waits for the end of this turn, it looks some times more first: a turn of the loop takes as long.
+ * waits for the end of this turn, it looks many times more first: for some microseconds, as a turn
+ * of the loop takes.
  */
 static void spin(struct evr_cq *cq, bool came)
 {

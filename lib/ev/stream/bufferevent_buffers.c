@@ -141,12 +141,12 @@ static bool has_bell(struct bufferevent *bev, const struct evr_bev *behind)
 	return bufferevent_getfd(bev) == behind->bell.theirs && evr_bell_is_theirs(&behind->bell);
 }
 
-/* Another descriptor is in place of ours, which may come back: nothing has gone through that. */
-static bool is_away(struct bufferevent *bev)
+/* What we do ourselves from within a callback. */
+static bool is_busy(const struct bufferevent *bev)
 {
 	const struct evr_bev *behind = evr_registry_find(bev);
 
-	return behind && !has_bell(bev, behind);
+	return behind && behind->busy;
 }
 
 /* What is behind it, if it still has our descriptor. */
@@ -199,19 +199,20 @@ static void on_output(
 	struct bufferevent *bev = arg;
 	struct evr_bev *behind;
 
-	if (!info->n_deleted && is_away(bev)) {
+	if (is_busy(bev))
+		return;
+	behind = evr_bev_find(bev);
+	/* Another is in place of our descriptor, which may come back: nothing has gone through. */
+	if (!behind && !info->n_deleted && evr_registry_find(bev)) {
 		evr_registry_visit(bev, has_written);
 		return;
 	}
-	behind = evr_bev_find(bev);
 	if (!behind) {
 		let_go(bev);
 		evbuffer_remove_cb(output, on_output, bev);
 		restore_output(bev, output);
 		return;
 	}
-	if (behind->busy)
-		return;
 	behind->busy = true;
 	if (info->n_deleted && behind->awaits)
 		tell_connected(behind, bev, output);
@@ -226,15 +227,19 @@ static void on_output(
 static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info, void *arg)
 {
 	struct bufferevent *bev = arg;
-	struct evr_bev *behind = evr_bev_find(bev);
+	struct evr_bev *behind;
 
+	/* What is taken out of it tells nothing. */
+	if (!info->n_added || is_busy(bev))
+		return;
+	behind = evr_bev_find(bev);
 	if (!behind) {
 		let_go(bev);
 		evbuffer_remove_cb(input, on_input, bev);
 		restore_input(bev);
 		return;
 	}
-	if (behind->busy || !info->n_added || !behind->rung)
+	if (!behind->rung)
 		return;
 	/* Added by the user, who may put back what it took: the byte is still on its way. */
 	if (!evr_bell_is_heard(&behind->bell))
@@ -258,19 +263,11 @@ static void on_output_of_threads(
 		evr_registry_visit(arg, has_written);
 }
 
-static void on_input_of_threads(
-	struct evbuffer *input, const struct evbuffer_cb_info *info, void *arg)
-{
-	if (info->n_added)
-		on_input(input, info, arg);
-}
-
 bool evr_bev_add_callbacks(const struct evr_bev *behind, struct bufferevent *bev)
 {
 	bool threads = behind->bev_options & BEV_OPT_THREADSAFE;
 
-	return evbuffer_add_cb(bufferevent_get_input(bev),
-		       threads ? on_input_of_threads : on_input, bev) &&
+	return evbuffer_add_cb(bufferevent_get_input(bev), on_input, bev) &&
 	       evbuffer_add_cb(bufferevent_get_output(bev),
 		       threads ? on_output_of_threads : on_output, bev);
 }
