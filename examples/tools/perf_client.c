@@ -26,7 +26,8 @@ struct perf_client {
 	struct evrdma_pool *recv_pool;
 	struct evrdma_pool *send_pool;
 	struct evrdma_conn_options conn_options;
-	uint8_t greeting[PERF_HELLO_BYTES]; /* in conn_options */
+	struct evrdma_conn_options idle_options; /* a START goes, and a READY comes */
+	uint8_t greeting[PERF_HELLO_BYTES]; /* in the options */
 	struct perf_result result;
 	long total; /* of the connections, with the idle ones behind the others */
 	uint32_t window;
@@ -361,6 +362,14 @@ static void conn_event(struct evrdma_conn *unused, enum evrdma_conn_event event,
 	}
 }
 
+static const struct evrdma_conn_options *options_of(const struct perf_conn *conn)
+{
+	const struct perf_client *client = conn->client;
+
+	return conn - client->conns < client->result.connections ? &client->conn_options
+								 : &client->idle_options;
+}
+
 static int begin_one(struct perf_conn *conn)
 {
 	struct perf_client *client = conn->client;
@@ -370,7 +379,7 @@ static int begin_one(struct perf_conn *conn)
 	if (!conn->buf)
 		return -errno;
 	memset(evrdma_buf_data(conn->buf), PERF_DATA, client->result.size);
-	conn->conn = evrdma_conn_new(client->perf->base, &client->conn_options);
+	conn->conn = evrdma_conn_new(client->perf->base, options_of(conn));
 	if (!conn->conn)
 		return -errno;
 	evrdma_conn_setcb(conn->conn, recv_came, conn_event, conn);
@@ -415,6 +424,8 @@ static void fill_options(struct perf_client *client)
 	options->recv_pool = client->recv_pool;
 	options->initiator_depth =
 		(uint8_t)(client->window < PERF_READS ? client->window : PERF_READS);
+	client->idle_options = *options;
+	client->idle_options.send_depth = client->idle_options.recv_depth = 1;
 }
 
 /* The others follow, each when one is there: so both sides have something to do all the time. */

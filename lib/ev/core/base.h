@@ -36,6 +36,7 @@ struct evrdma_base {
 
 	struct evr_obj_list objs;
 	struct evr_part_list parts;
+	struct evr_part *teller; /* the one of them whose class has tell; NULL: none */
 
 	struct evrdma_base_stats stats;
 	struct evrdma_traffic_stats traffic;

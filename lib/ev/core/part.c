@@ -10,6 +10,8 @@ void evr_part_add(
 	part->cls = cls;
 	part->base = base;
 	TAILQ_INSERT_TAIL(&base->parts, part, link);
+	if (cls->tell)
+		base->teller = part;
 }
 
 struct evr_part *evr_part_find(const struct evrdma_base *base, const struct evr_part_class *cls)
@@ -23,21 +25,13 @@ struct evr_part *evr_part_find(const struct evrdma_base *base, const struct evr_
 
 bool evr_parts_have_more(const struct evrdma_base *base)
 {
-	const struct evr_part *part;
-
-	TAILQ_FOREACH (part, &base->parts, link)
-		if (part->cls->has_more && part->cls->has_more(part))
-			return true;
-	return false;
+	return base->teller && base->teller->cls->has_more(base->teller);
 }
 
 void evr_parts_tell(struct evrdma_base *base)
 {
-	struct evr_part *part;
-
-	TAILQ_FOREACH (part, &base->parts, link)
-		if (part->cls->tell)
-			part->cls->tell(part);
+	if (base->teller)
+		base->teller->cls->tell(base->teller);
 }
 
 bool evr_parts_have_guest(const struct evrdma_base *base, bool (*is)(struct evr_obj *obj))
@@ -73,6 +67,7 @@ void evr_parts_stop(struct evrdma_base *base)
 {
 	struct evr_part *part;
 
+	base->teller = NULL;
 	while ((part = TAILQ_LAST(&base->parts, evr_part_list))) {
 		part->cls->stop(part);
 		TAILQ_REMOVE(&base->parts, part, link);

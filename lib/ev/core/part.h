@@ -21,9 +21,9 @@ struct evr_part_class {
 
 	/* All that follow may be NULL. */
 
-	/* Tells what there is to tell, as far as the budget of this turn goes. */
+	/* Tells what there is to tell, as far as the budget of this turn goes; of one part only. */
 	void (*tell)(struct evr_part *part);
-	/* Whether there is more to tell. */
+	/* Whether there is more to tell. It goes with tell. */
 	bool (*has_more)(const struct evr_part *part);
 	/*
 	 * Asks about the objects of other bases that use this one, until the answer is true: it

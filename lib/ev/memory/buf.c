@@ -133,26 +133,6 @@ void *evrdma_buf_get_user(const struct evrdma_buf *buf)
 	return buf->user;
 }
 
-static int get_lkey(struct evrdma_buf *buf, struct evr_pd *pd, int more, uint32_t *lkey)
-{
-	const struct ibv_mr *mr = evr_region_first_mr(buf->region, pd, more);
-	int ret = mr ? 0 : evr_region_get_mr(buf->region, pd, more, &mr);
-
-	if (!ret)
-		*lkey = mr->lkey;
-	return ret;
-}
-
-int evr_buf_lkey(struct evrdma_buf *buf, struct evr_pd *pd, uint32_t *lkey)
-{
-	return get_lkey(buf, pd, 0, lkey);
-}
-
-int evr_buf_sink_lkey(struct evrdma_buf *buf, struct evr_pd *pd, uint32_t *lkey)
-{
-	return get_lkey(buf, pd, IBV_ACCESS_REMOTE_WRITE, lkey);
-}
-
 int evr_buf_rkey(struct evrdma_buf *buf, struct evr_pd *pd, uint32_t *rkey)
 {
 	const struct ibv_mr *mr;

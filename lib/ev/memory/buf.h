@@ -50,10 +50,24 @@ static inline void evr_buf_unref(struct evrdma_buf *buf)
 /* What verbs call the rights that EVRDMA_BUF_OPT_* give; -EINVAL when there are others. */
 int evr_buf_access(unsigned flags);
 
-/* The key of a buffer in a PD; registers its region there the first time, which is slow. */
-int evr_buf_lkey(struct evrdma_buf *buf, struct evr_pd *pd, uint32_t *lkey);
-/* The same for reading into it on iWARP, where the answer to a read is written by the peer. */
-int evr_buf_sink_lkey(struct evrdma_buf *buf, struct evr_pd *pd, uint32_t *lkey);
+/* What a key has to have besides for reading into it on iWARP: the peer writes the answer. */
+enum { EVR_BUF_SINK = IBV_ACCESS_REMOTE_WRITE };
+
+/*
+ * The key of a buffer in a PD, with more rights, EVR_BUF_SINK, or 0; registers its region there the
+ * first time, which is slow.
+ */
+static inline int evr_buf_lkey(
+	struct evrdma_buf *buf, struct evr_pd *pd, int more, uint32_t *lkey)
+{
+	const struct ibv_mr *mr = evr_region_first_mr(buf->region, pd, more);
+	int ret = mr ? 0 : evr_region_get_mr(buf->region, pd, more, &mr);
+
+	if (!ret)
+		*lkey = mr->lkey;
+	return ret;
+}
+
 /* The key for a peer: -EACCES when the buffer was made without any right for peers. */
 int evr_buf_rkey(struct evrdma_buf *buf, struct evr_pd *pd, uint32_t *rkey);
 

@@ -8,8 +8,29 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-void evr_poison(void *data, size_t size, bool pattern);
+/* There when the program is built with AddressSanitizer, whether or not the library is. */
+extern void __asan_poison_memory_region(const volatile void *data, size_t size)
+	__attribute__((weak));
+extern void __asan_unpoison_memory_region(const volatile void *data, size_t size)
+	__attribute__((weak));
+
+void evr_poison_with_pattern(void *data, size_t size);
+bool evr_has_pattern(const void *data, size_t size);
+
+static inline void evr_poison(void *data, size_t size, bool pattern)
+{
+	if (pattern)
+		evr_poison_with_pattern(data, size);
+	if (__asan_poison_memory_region)
+		__asan_poison_memory_region(data, size);
+}
+
 /* Whether nobody has written to it meanwhile, as far as is known. */
-bool evr_unpoison(void *data, size_t size, bool pattern);
+static inline bool evr_unpoison(void *data, size_t size, bool pattern)
+{
+	if (__asan_unpoison_memory_region)
+		__asan_unpoison_memory_region(data, size);
+	return !pattern || evr_has_pattern(data, size);
+}
 
 #endif

@@ -123,13 +123,13 @@ static bool is_inside(const struct evrdma_seg *seg)
 }
 
 static int set_sge(
-	struct evr_qp *qp, const struct evrdma_seg *seg, bool sink, struct ibv_sge *sge)
+	struct evr_qp *qp, const struct evrdma_seg *seg, int more, struct ibv_sge *sge)
 {
 	if (!seg->buf || !is_inside(seg))
 		return -EINVAL;
 	sge->addr = (uintptr_t)seg->buf->data + seg->offset;
 	sge->length = (uint32_t)seg->len;
-	return (sink ? evr_buf_sink_lkey : evr_buf_lkey)(seg->buf, qp->pd, &sge->lkey);
+	return evr_buf_lkey(seg->buf, qp->pd, more, &sge->lkey);
 }
 
 static uint64_t bytes_of(const struct ibv_sge *sges, unsigned n)
@@ -200,14 +200,14 @@ int evr_qp_submit_send(
 	struct evrdma_buf **bufs = bufs_at(qp, qp->send_head);
 	struct ibv_sge *sges = sges_at(qp, qp->send_head);
 	bool read = send->opcode == IBV_WR_RDMA_READ;
-	bool sink = read && evr_qp_is_iwarp(qp);
+	int more = read && evr_qp_is_iwarp(qp) ? EVR_BUF_SINK : 0;
 	unsigned i;
 	int ret = check(qp, send);
 
 	if (!ret && n > most_segs(qp, read))
 		ret = -EINVAL;
 	for (i = 0; i < n && !ret; i++)
-		ret = set_sge(qp, &segs[i], sink, &sges[i]);
+		ret = set_sge(qp, &segs[i], more, &sges[i]);
 	if (ret)
 		return ret;
 	for (i = 0; i < n; i++)

@@ -141,7 +141,7 @@ int evr_recvq_prepare(struct evr_recvq *recvq, struct evr_pd *pd, uint64_t deadl
 		(void)take_from_pool(recvq, recvq->depth);
 	for (i = 0; i < recvq->new_count; i++) {
 		made = pd->made;
-		if (evr_buf_lkey(recvq->bufs[recvq->new_slots[i]], pd, &key))
+		if (evr_buf_lkey(recvq->bufs[recvq->new_slots[i]], pd, 0, &key))
 			return 0;
 		if (made != pd->made && evr_clock_now_us() >= deadline_us)
 			return -EAGAIN;
@@ -238,7 +238,7 @@ static int set_work(struct evr_recvq *recvq, uint32_t slot, struct ibv_recv_wr *
 	*wr = (struct ibv_recv_wr){ .wr_id = evr_wr_id(recvq->number, EVR_WR_RECV | slot),
 		.sg_list = sge,
 		.num_sge = 1 };
-	return evr_buf_lkey(buf, recvq->pd, &sge->lkey);
+	return evr_buf_lkey(buf, recvq->pd, 0, &sge->lkey);
 }
 
 /* Of the new slots, how many are passed over, at their beginning, and from where they are new. */
@@ -432,7 +432,8 @@ void evr_recvq_recycle(struct evr_recvq *recvq, struct evrdma_buf *buf)
 		add(recvq, buf);
 	else
 		evr_buf_unref(buf);
-	fill(recvq);
+	if (recvq->open && has_room(recvq))
+		fill(recvq);
 }
 
 /* The oldest. */
