@@ -10,7 +10,7 @@ static const struct tool_advice advice[] = {
 		"another program has this port on other addresses, or this is no address of this "
 		"machine (see ip address)" },
 	{ EVRDMA_STEP_CONNECT, ECONNREFUSED,
-		"see whether a server is running there, on the same port" },
+		"see whether a server is running there, on the same port, and what it says" },
 	{ EVRDMA_STEP_ADDR, EADDRNOTAVAIL, "connect from an address of this machine" },
 	{ EVRDMA_STEP_DEVICE, 0, "the device may not have that many resources" },
 	{ EVRDMA_STEP_TRANSFER, 0, "see what the other side says, and give both the same options" },

@@ -8,6 +8,9 @@
 /* How many rounds of a ping are not timed, as a part of all, and at most. */
 enum { WARM_UP_PART = 10, WARM_UP_MAX = 1000 };
 
+/* What the end of a connection may take, of many that end at once. */
+enum { END_MS = 10 };
+
 struct perf_conn {
 	struct perf_client *client;
 	struct evrdma_conn *conn;
@@ -27,7 +30,8 @@ struct perf_client {
 	struct evrdma_pool *send_pool;
 	struct evrdma_conn_options conn_options;
 	struct evrdma_conn_options idle_options; /* a START goes, and a READY comes */
-	uint8_t greeting[PERF_HELLO_BYTES]; /* in the options */
+	uint8_t greeting[PERF_HELLO_BYTES]; /* in the options, as the next */
+	uint8_t idle_greeting[PERF_HELLO_BYTES];
 	struct perf_result result;
 	long total; /* of the connections, with the idle ones behind the others */
 	uint32_t window;
@@ -299,6 +303,8 @@ static void one_closed(struct perf_conn *conn)
 {
 	struct perf_client *client = conn->client;
 
+	client->perf->quiet_s = 0;
+
 	conn->conn = NULL;
 	if (++client->closed == client->total && !is_over(client))
 		next_run(client);
@@ -362,24 +368,34 @@ static void conn_event(struct evrdma_conn *unused, enum evrdma_conn_event event,
 	}
 }
 
-static const struct evrdma_conn_options *options_of(const struct perf_conn *conn)
+static int is_idle(const struct perf_conn *conn)
 {
-	const struct perf_client *client = conn->client;
+	return conn - conn->client->conns >= conn->client->result.connections;
+}
 
-	return conn - client->conns < client->result.connections ? &client->conn_options
-								 : &client->idle_options;
+static int take_buf(struct perf_conn *conn)
+{
+	struct perf_client *client = conn->client;
+
+	if (is_idle(conn) || client->result.test == PERF_CONNECT)
+		return 0;
+	conn->buf = evrdma_pool_get(client->send_pool);
+	if (!conn->buf)
+		return -errno;
+	memset(evrdma_buf_data(conn->buf), PERF_DATA, client->result.size);
+	return 0;
 }
 
 static int begin_one(struct perf_conn *conn)
 {
 	struct perf_client *client = conn->client;
 	const struct ends *ends = &client->perf->ends;
+	int ret = take_buf(conn);
 
-	conn->buf = evrdma_pool_get(client->send_pool);
-	if (!conn->buf)
-		return -errno;
-	memset(evrdma_buf_data(conn->buf), PERF_DATA, client->result.size);
-	conn->conn = evrdma_conn_new(client->perf->base, options_of(conn));
+	if (ret)
+		return ret;
+	conn->conn = evrdma_conn_new(client->perf->base,
+		is_idle(conn) ? &client->idle_options : &client->conn_options);
 	if (!conn->conn)
 		return -errno;
 	evrdma_conn_setcb(conn->conn, recv_came, conn_event, conn);
@@ -410,21 +426,24 @@ static void fill_options(struct perf_client *client)
 	const uint32_t words = words_of(client);
 	const struct perf_hello hello = { client->result.test, client->window,
 		(uint32_t)client->result.size };
+	const struct perf_hello idle = { client->result.test, 1, 1 };
 	struct evrdma_conn_options *options = &client->conn_options;
 
 	perf_hello_pack(&hello, client->greeting);
+	perf_hello_pack(&idle, client->idle_greeting);
 	evrdma_conn_options_init(options);
 	options->private_data = client->greeting;
 	options->private_data_len = sizeof(client->greeting);
 	options->connect_timeout_ms = (int)client->perf->options.patience_s * 1000;
 	/* All are ended at once, and the server has to answer all. */
-	options->drain_timeout_ms = options->connect_timeout_ms;
+	options->drain_timeout_ms += (int)client->total * END_MS;
 	options->send_depth = client->window + words;
 	options->recv_depth = words ? words : 1;
 	options->recv_pool = client->recv_pool;
 	options->initiator_depth =
 		(uint8_t)(client->window < PERF_READS ? client->window : PERF_READS);
 	client->idle_options = *options;
+	client->idle_options.private_data = client->idle_greeting;
 	client->idle_options.send_depth = client->idle_options.recv_depth = 1;
 }
 

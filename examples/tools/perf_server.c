@@ -8,6 +8,7 @@
 
 enum {
 	SIZE_BITS = 32,
+	POOL_KEPT_BYTES = 4 << 20, /* of a pool that nobody uses; making it anew takes time */
 	SEND_DEPTH = 16 /* answers: the grants of two windows at most, four of each, and a report */
 };
 
@@ -15,8 +16,8 @@ struct perf_server {
 	struct perf *perf;
 	struct evrdma_listener *listener;
 	struct evrdma_pool *pools[SIZE_BITS]; /* of 1 << index bytes, for all */
-	long peers;
-	uint64_t bytes; /* that they may fill, at most PERF_SERVER_MEMORY_MAX */
+	long users[SIZE_BITS];		      /* peers that receive into them */
+	uint64_t bytes; /* that peers may fill, at most PERF_SERVER_MEMORY_MAX */
 };
 
 /* A connection of a client. */
@@ -27,7 +28,8 @@ struct perf_peer {
 	struct evrdma_buf *memory; /* for the client's RDMA */
 	uint32_t grant_after;	   /* messages, of which it is told that it may send more */
 	uint32_t ungranted;
-	uint64_t room; /* of the server's bytes */
+	int pool;      /* its number, that it receives into */
+	uint64_t room; /* of the server's bytes, as long as it may be used */
 	uint64_t messages;
 	uint64_t bytes;
 };
@@ -40,13 +42,19 @@ static void fail(struct perf_peer *peer, int ret)
 	evrdma_conn_close(peer->conn);
 }
 
-/* Of buffers of the size and some more; each is made once, for all connections. */
-static struct evrdma_pool *pool_of(struct perf_server *server, size_t size)
+/* Of buffers of the size and some more. */
+static int pool_number(size_t size)
 {
 	int i = 0;
 
 	while ((size_t)1 << i < size)
 		i++;
+	return i;
+}
+
+/* Each is made once, for all connections. */
+static struct evrdma_pool *pool_at(struct perf_server *server, int i)
+{
 	if (!server->pools[i])
 		server->pools[i] = evrdma_pool_new(server->perf->base, (size_t)1 << i, 0);
 	return server->pools[i];
@@ -56,7 +64,7 @@ static struct evrdma_pool *pool_of(struct perf_server *server, size_t size)
 
 static int say(struct perf_peer *peer, const struct perf_word *word)
 {
-	struct evrdma_pool *pool = pool_of(peer->server, PERF_WORD_BYTES);
+	struct evrdma_pool *pool = pool_at(peer->server, pool_number(PERF_WORD_BYTES));
 	struct evrdma_buf *buf = pool ? evrdma_pool_get(pool) : NULL;
 	int ret;
 
@@ -140,19 +148,30 @@ static void recv_came(struct evrdma_conn *conn, const struct evrdma_recv *recv, 
 
 /* --- its beginning and its end --------------------------------------------------------------- */
 
-/* What a run had is not kept for the next, which may be of another size. */
-static void trim_pools(struct perf_server *server)
+/* A client has the next run's connections made as soon as those of the last are ended. */
+static void give_room_back(struct perf_peer *peer)
 {
-	for (int i = 0; i < SIZE_BITS; i++)
-		if (server->pools[i])
-			evrdma_pool_trim(server->pools[i]);
+	peer->server->bytes -= peer->room;
+	peer->room = 0;
+}
+
+/* What a run had is not kept for the next, which may be of another size; but for a little. */
+static void leave_pool(struct perf_peer *peer)
+{
+	struct evrdma_pool *pool = peer->server->pools[peer->pool];
+	struct evrdma_pool_stats stats;
+
+	if (--peer->server->users[peer->pool] || !pool)
+		return;
+	evrdma_pool_get_stats(pool, &stats);
+	if (stats.bytes > POOL_KEPT_BYTES)
+		evrdma_pool_trim(pool);
 }
 
 static void free_peer(struct perf_peer *peer)
 {
-	peer->server->bytes -= peer->room;
-	if (!--peer->server->peers)
-		trim_pools(peer->server);
+	give_room_back(peer);
+	leave_pool(peer);
 	evrdma_buf_unref(peer->memory);
 	free(peer);
 }
@@ -170,6 +189,7 @@ static void conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
 		evrdma_conn_close(conn);
 		break;
 	case EVRDMA_CONN_DISCONNECTED:
+		give_room_back(peer);
 		evrdma_conn_close(conn);
 		break;
 	case EVRDMA_CONN_CLOSED:
@@ -230,8 +250,13 @@ static size_t recv_size(const struct perf_peer *peer)
 static int take_room(struct perf_peer *peer)
 {
 	struct perf_server *server = peer->server;
-	uint64_t room = (uint64_t)recv_depth(peer) * recv_size(peer);
+	uint64_t bufs = recv_depth(peer);
+	uint64_t room;
 
+	/* What is being sent back is replaced meanwhile. */
+	if (peer->hello.test == PERF_PING)
+		bufs += SEND_DEPTH;
+	room = bufs << peer->pool;
 	if (is_rdma(peer))
 		room += peer->hello.size;
 	if (room > PERF_SERVER_MEMORY_MAX - server->bytes)
@@ -247,12 +272,13 @@ static int make_conn(struct perf_peer *peer)
 	struct evrdma_conn_options options;
 
 	evrdma_conn_options_init(&options);
-	options.recv_pool = pool_of(peer->server, recv_size(peer));
+	options.recv_pool = pool_at(peer->server, peer->pool);
 	if (!options.recv_pool || make_memory(peer))
 		return -1;
 	options.send_depth = peer->hello.test == PERF_CONNECT ? 1 : SEND_DEPTH;
 	options.recv_depth = recv_depth(peer);
 	options.responder_resources = PERF_READS;
+	options.keepalive_ms = (int)peer->server->perf->options.patience_s * 1000;
 	peer->conn = evrdma_conn_new(base, &options);
 	if (!peer->conn)
 		return -1;
@@ -267,8 +293,9 @@ static struct perf_peer *make_peer(struct perf_server *server, const struct perf
 	if (!peer)
 		return NULL;
 	peer->server = server;
-	server->peers++;
 	peer->hello = *hello;
+	peer->pool = pool_number(recv_size(peer));
+	server->users[peer->pool]++;
 	peer->grant_after = (perf_window(hello->window, hello->size) + 1) / 2;
 	return peer;
 }

@@ -317,16 +317,24 @@ static bool may_spin(const struct evr_cq *cq)
 	return spin_us && !cq->broken && !cq->armed && evr_clock_now_us() < cq->last_us + spin_us;
 }
 
+static bool has_to_wait(const struct evr_cq *cq)
+{
+	const struct evrdma_base *base = cq->device->base;
+
+	return evr_base_has_to_do(base) || !TAILQ_EMPTY(&base->tells) ||
+		has_several(&cq->device->cqs);
+}
+
 /*
- * The next turn looks again: nobody else of the loop waits for it. Where nothing came, and nothing
- * waits for the end of this turn, it looks many times more first: for some microseconds, as a turn
- * of the loop takes.
+ * The next turn looks again: nobody else of the loop waits for it. Where nothing came, and neither
+ * another CQ nor the end of this turn waits, it looks many times more first: for some microseconds,
+ * as a turn of the loop takes.
  */
 static void spin(struct evr_cq *cq, bool came)
 {
 	int i;
 
-	for (i = 0; i < SPIN_POLLS && !came && !evr_base_has_to_do(cq->device->base); i++)
+	for (i = 0; i < SPIN_POLLS && !came && !has_to_wait(cq); i++)
 		came = poll_batch(cq, 1);
 	set_ready(cq, true);
 }
