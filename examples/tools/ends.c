@@ -7,11 +7,13 @@
 static const struct tool_advice advice[] = {
 	{ EVRDMA_STEP_LISTEN, EADDRINUSE, "another program has this port; choose another" },
 	{ EVRDMA_STEP_LISTEN, EADDRNOTAVAIL,
-		"another program has this port on other addresses, or this is no address of this "
+		"another program has this port, so choose another, or this is no address of this "
 		"machine (see ip address)" },
 	{ EVRDMA_STEP_CONNECT, ECONNREFUSED,
 		"see whether a server is running there, on the same port, and what it says" },
 	{ EVRDMA_STEP_ADDR, EADDRNOTAVAIL, "connect from an address of this machine" },
+	{ EVRDMA_STEP_DEVICE, EOPNOTSUPP, "the device cannot do that; iWARP has no datagrams" },
+	{ EVRDMA_STEP_JOIN, EOPNOTSUPP, "the device joins no such group; rxe joins none of IPv6" },
 	{ EVRDMA_STEP_DEVICE, 0, "the device may not have that many resources" },
 	{ EVRDMA_STEP_TRANSFER, 0, "see what the other side says, and give both the same options" },
 	{ EVRDMA_STEP_DISCONNECT, ETIMEDOUT, "the data is through, but the other side is gone" },

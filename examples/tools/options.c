@@ -86,7 +86,7 @@ static int read_letter(const struct tool_command *command, int letter, const cha
 
 	if (letter == 'h') {
 		fputs(command->usage, stdout);
-		exit(EXIT_SUCCESS);
+		exit(tool_end_output(command->name, EXIT_SUCCESS));
 	}
 	while (option->letter && option->letter != letter)
 		option++;

@@ -259,6 +259,25 @@ static void recv_came(struct evrdma_conn *unused, const struct evrdma_recv *recv
 
 /* --- its connections ------------------------------------------------------------------------- */
 
+static int is_idle(const struct perf_conn *conn)
+{
+	return conn - conn->client->conns >= conn->client->result.connections;
+}
+
+/* Large ones take long to get ready, and who is refused needs none. */
+static int take_buf(struct perf_conn *conn)
+{
+	struct perf_client *client = conn->client;
+
+	if (is_idle(conn))
+		return 0;
+	conn->buf = evrdma_pool_get(client->send_pool);
+	if (!conn->buf)
+		return -errno;
+	memset(evrdma_buf_data(conn->buf), PERF_DATA, client->result.size);
+	return 0;
+}
+
 static void connected(struct perf_conn *conn)
 {
 	struct perf_client *client = conn->client;
@@ -266,7 +285,8 @@ static void connected(struct perf_conn *conn)
 	client->perf->quiet_s = 0;
 	begin_next(client);
 	if (client->result.test != PERF_CONNECT) {
-		say(conn, PERF_START);
+		if (!check(conn, take_buf(conn)))
+			say(conn, PERF_START);
 		return;
 	}
 	perf_hist_add(&client->result.hist, tool_now_ns() - conn->begin_ns);
@@ -350,8 +370,8 @@ static void conn_event(struct evrdma_conn *unused, enum evrdma_conn_event event,
 	case EVRDMA_CONN_DISCONNECTED:
 		if (!is_expected(conn->client))
 			tool_fail(&perf->tool,
-				"%s: disconnected too soon; see what the other side "
-				"says",
+				"%s: disconnected too soon; the server was ended, failed "
+				"(see what it says), or is no evrdma-perf",
 				ends_peer_text(&perf->ends));
 		evrdma_conn_close(conn->conn);
 		break;
@@ -368,32 +388,11 @@ static void conn_event(struct evrdma_conn *unused, enum evrdma_conn_event event,
 	}
 }
 
-static int is_idle(const struct perf_conn *conn)
-{
-	return conn - conn->client->conns >= conn->client->result.connections;
-}
-
-static int take_buf(struct perf_conn *conn)
-{
-	struct perf_client *client = conn->client;
-
-	if (is_idle(conn) || client->result.test == PERF_CONNECT)
-		return 0;
-	conn->buf = evrdma_pool_get(client->send_pool);
-	if (!conn->buf)
-		return -errno;
-	memset(evrdma_buf_data(conn->buf), PERF_DATA, client->result.size);
-	return 0;
-}
-
 static int begin_one(struct perf_conn *conn)
 {
 	struct perf_client *client = conn->client;
 	const struct ends *ends = &client->perf->ends;
-	int ret = take_buf(conn);
 
-	if (ret)
-		return ret;
 	conn->conn = evrdma_conn_new(client->perf->base,
 		is_idle(conn) ? &client->idle_options : &client->conn_options);
 	if (!conn->conn)

@@ -1,7 +1,9 @@
 /*
  * The multicast side of evrdma-perf: a sender of numbered datagrams to a group, and receivers that
  * count what came. A datagram is zeroes but for its first bytes, big endian: its number, or all
- * ones at the end, and how many there are. The end is sent several times, as it may be lost too.
+ * ones at the end, then two bytes of the port and six of how many there are. A group has no ports:
+ * datagrams of another are passed over, and so are those of another sender than the first. The end
+ * is sent several times, as it may be lost too.
  */
 #include "perf.h"
 
@@ -15,6 +17,7 @@
 enum { ENDS = 5, END_MS = 20, RECV_DEPTH = 1024, RECV_BYTES = 4096 };
 
 #define END_NUMBER UINT64_MAX
+#define TOTAL_BITS 48
 
 struct perf_group {
 	struct perf *perf;
@@ -25,6 +28,7 @@ struct perf_group {
 	uint64_t sent;
 	uint64_t done;
 	int ends; /* that were sent */
+	uint32_t sender; /* whose run is received: its QP */
 	struct perf_result result;
 };
 
@@ -47,9 +51,11 @@ static void finish(struct perf_group *group)
 
 /* --- the sender ------------------------------------------------------------------------------ */
 
-static void mark(struct evrdma_buf *buf, uint64_t number, uint64_t total)
+static void mark(const struct perf_group *group, struct evrdma_buf *buf, uint64_t number)
 {
-	const uint64_t wire[2] = { htobe64(number), htobe64(total) };
+	const struct perf_options *options = &group->perf->options;
+	uint64_t what = (uint64_t)options->port << TOTAL_BITS | (uint64_t)options->count;
+	const uint64_t wire[2] = { htobe64(number), htobe64(what) };
 
 	memcpy(evrdma_buf_data(buf), wire, sizeof(wire));
 }
@@ -61,7 +67,7 @@ static int send_one(struct perf_group *group, uint64_t number, evrdma_dgram_send
 
 	if (!buf)
 		return -errno;
-	mark(buf, number, (uint64_t)group->perf->options.count);
+	mark(group, buf, number);
 	ret = evrdma_dgram_send(
 		group->dgram, group->member, buf, group->result.size, NULL, cb, group);
 	evrdma_buf_unref(buf);
@@ -131,12 +137,13 @@ static void end_came(struct perf_group *group, uint64_t total)
 	finish(group);
 }
 
-static void data_came(struct perf_group *group, size_t len)
+static void data_came(struct perf_group *group, const struct evrdma_recv *recv)
 {
 	group->result.end_ns = tool_now_ns();
 	if (!group->result.messages++) {
 		group->result.begin_ns = group->result.end_ns;
-		group->result.size = len;
+		group->result.size = recv->len;
+		group->sender = recv->src_qp;
 		perf_watch(group->perf, 0);
 	}
 	group->perf->progress++;
@@ -145,15 +152,20 @@ static void data_came(struct perf_group *group, size_t len)
 static void recv_came(struct evrdma_dgram *unused, const struct evrdma_recv *recv, void *arg)
 {
 	struct perf_group *group = arg;
-	uint64_t wire[2];
+	uint64_t wire[2], what;
 
 	if (is_over(group) || recv->len < PERF_GROUP_SIZE_MIN)
 		return;
 	memcpy(wire, recv->data, sizeof(wire));
+	what = be64toh(wire[1]);
+	if (what >> TOTAL_BITS != (uint64_t)group->perf->options.port)
+		return;
+	if (group->result.messages && group->sender != recv->src_qp)
+		return;
 	if (be64toh(wire[0]) == END_NUMBER)
-		end_came(group, be64toh(wire[1]));
+		end_came(group, what & (((uint64_t)1 << TOTAL_BITS) - 1));
 	else
-		data_came(group, recv->len);
+		data_came(group, recv);
 }
 
 /* --- both ------------------------------------------------------------------------------------ */

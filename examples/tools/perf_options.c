@@ -93,16 +93,17 @@ static int check(const struct perf_options *options)
 		return tool_complain(PERF,
 			"-t, -S, -C, -w, -n, -i and -J: the server runs what its "
 			"clients ask for; give -s");
-	if (options->all_sizes && options->test >= PERF_CONNECT)
-		return tool_complain(PERF, "-S all: give the test %s one size",
-			perf_test_text((enum perf_test)options->test));
+	if (options->all_sizes && options->test == PERF_CONNECT)
+		return tool_complain(PERF, "-S all: -t connect sends no messages");
+	if (options->all_sizes && options->test == PERF_GROUP)
+		return tool_complain(PERF, "-S all: give -t group one size");
 	if (options->test == PERF_GROUP && options->size < PERF_GROUP_SIZE_MIN)
 		return tool_complain(PERF, "-S %ld: a datagram is numbered; give at least %d",
 			options->size, PERF_GROUP_SIZE_MIN);
 	if (options->test == PERF_GROUP && (options->connections > 1 || options->idle))
 		return tool_complain(PERF, "-n, -i: a sender to a group has no connections");
 	if (options->test == PERF_CONNECT && options->idle)
-		return tool_complain(PERF, "-i: all connections of a connect are idle");
+		return tool_complain(PERF, "-i: -t connect has none but idle ones; give -n");
 	return 0;
 }
 

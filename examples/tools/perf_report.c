@@ -74,14 +74,16 @@ static void print_connect(const struct perf_result *result)
 		rate(n, result->connected_ns, result->end_ns));
 }
 
-static void print_messages(const struct perf_result *result)
+static void print_messages(const struct perf_options *options, const struct perf_result *result)
 {
 	printf("%-6s %9zu %10llu", perf_test_text(result->test), result->size,
 		(unsigned long long)result->messages);
 	if (result->test == PERF_PING)
 		print_times(&result->hist);
-	if (result->test == PERF_GROUP)
+	if (result->test == PERF_GROUP && options->group)
 		printf(" %9llu", (unsigned long long)result->lost);
+	else if (result->test == PERF_GROUP)
+		printf(" %9s", "-");
 	printf(" %9.2f %11.0f\n", bytes_per_s(result) / 1e6, messages_per_s(result));
 }
 
@@ -115,15 +117,15 @@ static void print_json_rates(const struct perf_result *result)
 		result->size, result->window, (unsigned long long)result->messages,
 		seconds(result->begin_ns, result->end_ns), bytes_per_s(result),
 		messages_per_s(result));
-	if (result->test == PERF_GROUP)
-		printf(",\"lost\":%llu", (unsigned long long)result->lost);
 }
 
-static void print_json(const struct perf_result *result)
+static void print_json(const struct perf_options *options, const struct perf_result *result)
 {
 	printf("{\"test\":\"%s\",\"connections\":%ld", perf_test_text(result->test),
 		result->connections);
 	print_json_rates(result);
+	if (options->group)
+		printf(",\"lost\":%llu", (unsigned long long)result->lost);
 	if (result->hist.count)
 		print_json_times(&result->hist);
 	puts("}");
@@ -132,7 +134,7 @@ static void print_json(const struct perf_result *result)
 void perf_print(const struct perf_options *options, const struct perf_result *result, int first)
 {
 	if (options->json) {
-		print_json(result);
+		print_json(options, result);
 		return;
 	}
 	if (first)
@@ -140,5 +142,5 @@ void perf_print(const struct perf_options *options, const struct perf_result *re
 	if (result->test == PERF_CONNECT)
 		print_connect(result);
 	else
-		print_messages(result);
+		print_messages(options, result);
 }

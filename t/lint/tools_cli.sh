@@ -142,9 +142,9 @@ refuses "evrdma-perf refuses a window of nothing" "-w 0: out of range" evrdma-pe
 refuses "evrdma-perf is not both ends of a group" "-s and -m" evrdma-perf -s 239.0.0.1 -m 239.0.0.1
 refuses "evrdma-perf refuses a datagram without room for its number" "give at least 16" \
 	evrdma-perf -t group -s 239.0.0.1 -S 15
-refuses "evrdma-perf refuses all sizes of a connect" "-S all: give the test connect one size" \
+refuses "evrdma-perf refuses all sizes of a connect" "-S all: -t connect sends no messages" \
 	evrdma-perf -t connect -s 127.0.0.1 -S all
-refuses "evrdma-perf has no idle ones beside a connect" "all connections of a connect are idle" \
+refuses "evrdma-perf has no idle ones beside a connect" "-t connect has none but idle ones" \
 	evrdma-perf -t connect -s 127.0.0.1 -i 1
 refuses "evrdma-perf refuses a server that is given a test" "the server runs what its clients ask for" \
 	evrdma-perf -t ping
