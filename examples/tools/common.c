@@ -297,9 +297,7 @@ int tool_run(struct tool *tool)
 
 int tool_end_output(const char *name, int status)
 {
-	int failed = fflush(stdout);
-
-	if (!failed && !ferror(stdout))
+	if (status || (!fflush(stdout) && !ferror(stdout)))
 		return status;
 	tool_complain(name, "standard output: not all that was to be printed could be written");
 	return EXIT_FAILURE;

@@ -50,7 +50,7 @@ struct evrdma_base *tool_add_base(struct tool *tool, const struct evrdma_base_op
 /* Runs the loop until everything is closed, and ends the output. Returns the status. */
 int tool_run(struct tool *tool);
 
-/* Returns the status, or that of a failure after saying so when not all could be printed. */
+/* The status; after a run that went well that of a failure, and says so, if not all was printed. */
 int tool_end_output(const char *name, int status);
 
 /* Closes everything; the loop ends after the last closed event. A second call changes nothing. */

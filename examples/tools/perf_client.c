@@ -259,9 +259,13 @@ static void recv_came(struct evrdma_conn *unused, const struct evrdma_recv *recv
 
 /* --- its connections ------------------------------------------------------------------------- */
 
+/* Nothing is sent on it; so it is with those that are made to be ended. */
 static int is_idle(const struct perf_conn *conn)
 {
-	return conn - conn->client->conns >= conn->client->result.connections;
+	const struct perf_client *client = conn->client;
+
+	return client->result.test == PERF_CONNECT ||
+	       conn - client->conns >= client->result.connections;
 }
 
 /* Large ones take long to get ready, and who is refused needs none. */
@@ -324,7 +328,6 @@ static void one_closed(struct perf_conn *conn)
 	struct perf_client *client = conn->client;
 
 	client->perf->quiet_s = 0;
-
 	conn->conn = NULL;
 	if (++client->closed == client->total && !is_over(client))
 		next_run(client);
@@ -414,15 +417,9 @@ static void begin_next(struct perf_client *client)
 	perf_check(client->perf, EVRDMA_STEP_CONNECT, begin_one(conn));
 }
 
-/* Nothing is said on connections that are made to be ended. */
-static uint32_t words_of(const struct perf_client *client)
-{
-	return client->result.test == PERF_CONNECT ? 0 : 8;
-}
-
 static void fill_options(struct perf_client *client)
 {
-	const uint32_t words = words_of(client);
+	const uint32_t words = 8;
 	const struct perf_hello hello = { client->result.test, client->window,
 		(uint32_t)client->result.size };
 	const struct perf_hello idle = { client->result.test, 1, 1 };
@@ -437,7 +434,7 @@ static void fill_options(struct perf_client *client)
 	/* All are ended at once, and the server has to answer all. */
 	options->drain_timeout_ms += (int)client->total * END_MS;
 	options->send_depth = client->window + words;
-	options->recv_depth = words ? words : 1;
+	options->recv_depth = words;
 	options->recv_pool = client->recv_pool;
 	options->initiator_depth =
 		(uint8_t)(client->window < PERF_READS ? client->window : PERF_READS);

@@ -300,33 +300,33 @@ static struct perf_peer *make_peer(struct perf_server *server, const struct perf
 	return peer;
 }
 
-static void refuse(struct evrdma_request *request, enum perf_refusal refusal)
+static void refuse(struct perf_server *server, struct evrdma_request *request,
+	enum perf_refusal refusal)
 {
 	uint8_t bytes[PERF_REFUSAL_BYTES];
 
 	perf_refusal_pack(refusal, bytes);
 	evrdma_request_reject(request, bytes, sizeof(bytes));
+	server->perf->tool.status = EXIT_FAILURE;
 }
 
 static void refuse_for(struct perf_server *server, struct evrdma_request *request, int err)
 {
-	refuse(request, PERF_REFUSAL_FAULT);
+	refuse(server, request, PERF_REFUSAL_FAULT);
 	ends_tell_call(&server->perf->ends, EVRDMA_STEP_ACCEPT, err);
 }
 
 static void refuse_greeting(struct perf_server *server, struct evrdma_request *request)
 {
-	refuse(request, PERF_REFUSAL_GREETING);
+	refuse(server, request, PERF_REFUSAL_GREETING);
 	tool_complain(PERF, "client: it is no evrdma-perf, or of another version");
-	server->perf->tool.status = EXIT_FAILURE;
 }
 
 static void refuse_memory(struct perf_server *server, struct evrdma_request *request)
 {
-	refuse(request, PERF_REFUSAL_MEMORY);
+	refuse(server, request, PERF_REFUSAL_MEMORY);
 	tool_complain(PERF, "client: it asks for more memory than the %llu MiB for all",
 		(unsigned long long)PERF_SERVER_MEMORY_MAX >> 20);
-	server->perf->tool.status = EXIT_FAILURE;
 }
 
 /* Once it has a connection, that one's end is the peer's. */

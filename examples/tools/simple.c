@@ -271,7 +271,7 @@ int simple_finish(struct simple *test)
 
 	tool_fini(&test->tool);
 	printf("%s: end %d\n", test->kind->name, status ? -1 : 0);
-	return status ? status : tool_end_output(test->kind->name, status);
+	return tool_end_output(test->kind->name, status);
 }
 
 int simple_main(const struct simple_kind *kind, int argc, char **argv)

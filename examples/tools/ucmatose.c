@@ -424,5 +424,5 @@ int ucmatose_finish(struct ucmatose *test)
 	free(test->nodes);
 	if (test->base)
 		printf("return status %d\n", status);
-	return status ? status : tool_end_output(UCMATOSE, status);
+	return tool_end_output(UCMATOSE, status);
 }

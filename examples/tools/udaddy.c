@@ -592,5 +592,5 @@ int udaddy_finish(struct udaddy *test)
 	tool_fini(&test->tool);
 	if (test->base)
 		printf("return status %d\n", status);
-	return status ? status : tool_end_output(UDADDY, status);
+	return tool_end_output(UDADDY, status);
 }

@@ -160,7 +160,7 @@ static bool has_tasks(const struct evrdma_base *base)
 
 bool evr_base_has_to_do(const struct evrdma_base *base)
 {
-	return has_tasks(base) || !TAILQ_EMPTY(&base->posts);
+	return has_tasks(base) || !TAILQ_EMPTY(&base->posts) || !TAILQ_EMPTY(&base->tells);
 }
 
 /* Of the kind whose turn it is, or of the next that has one; NULL: none has. */
@@ -240,7 +240,7 @@ static bool has_more(const struct evrdma_base *base)
 
 static bool has_work(const struct evrdma_base *base)
 {
-	return evr_base_has_to_do(base) || !TAILQ_EMPTY(&base->tells) || has_more(base);
+	return evr_base_has_to_do(base) || has_more(base);
 }
 
 static void count_turn(struct evrdma_base *base, uint64_t us)

@@ -317,12 +317,9 @@ static bool may_spin(const struct evr_cq *cq)
 	return spin_us && !cq->broken && !cq->armed && evr_clock_now_us() < cq->last_us + spin_us;
 }
 
-static bool has_to_wait(const struct evr_cq *cq)
+static bool does_another_wait(const struct evr_cq *cq)
 {
-	const struct evrdma_base *base = cq->device->base;
-
-	return evr_base_has_to_do(base) || !TAILQ_EMPTY(&base->tells) ||
-		has_several(&cq->device->cqs);
+	return evr_base_has_to_do(cq->device->base) || has_several(&cq->device->cqs);
 }
 
 /*
@@ -334,7 +331,7 @@ static void spin(struct evr_cq *cq, bool came)
 {
 	int i;
 
-	for (i = 0; i < SPIN_POLLS && !came && !has_to_wait(cq); i++)
+	for (i = 0; i < SPIN_POLLS && !came && !does_another_wait(cq); i++)
 		came = poll_batch(cq, 1);
 	set_ready(cq, true);
 }

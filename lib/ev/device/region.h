@@ -39,12 +39,6 @@ void evr_region_init(struct evr_region *region, void *addr, size_t bytes, int ac
 void evr_region_share(struct evr_region *region, struct evr_shared *shared);
 /* Ends all its registrations. Slow when there are some. */
 void evr_region_fini(struct evr_region *region);
-/*
- * Its registration in a protection domain, with more rights than its own for a key that stays here,
- * or 0. Made the first time, which is slow. 0 or -errno; -EXDEV for one that is shared with others.
- */
-int evr_region_get_mr(
-	struct evr_region *region, struct evr_pd *pd, int more, const struct ibv_mr **mr);
 
 /* One with these rights, in that domain. */
 static inline bool evr_mr_is(const struct evr_mr *mr, const struct evr_pd *pd, int access)
@@ -52,6 +46,12 @@ static inline bool evr_mr_is(const struct evr_mr *mr, const struct evr_pd *pd, i
 	return mr->pd == pd && mr->access == access;
 }
 
+/*
+ * Its registration in a protection domain, with more rights than its own for a key that stays here,
+ * or 0. Made the first time, which is slow. 0 or -errno; -EXDEV for one that is shared with others.
+ */
+int evr_region_get_mr(
+	struct evr_region *region, struct evr_pd *pd, int more, const struct ibv_mr **mr);
 /* The same, if it was the first to be made, as it nearly always is, and is not shared; or NULL. */
 static inline const struct ibv_mr *evr_region_first_mr(
 	const struct evr_region *region, const struct evr_pd *pd, int more)

@@ -7,6 +7,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
+
+enum { EVR_POISON_PATTERN = 0xdb };
 
 /* There when the program is built with AddressSanitizer, whether or not the library is. */
 extern void __asan_poison_memory_region(const volatile void *data, size_t size)
@@ -14,13 +17,12 @@ extern void __asan_poison_memory_region(const volatile void *data, size_t size)
 extern void __asan_unpoison_memory_region(const volatile void *data, size_t size)
 	__attribute__((weak));
 
-void evr_poison_with_pattern(void *data, size_t size);
 bool evr_has_pattern(const void *data, size_t size);
 
 static inline void evr_poison(void *data, size_t size, bool pattern)
 {
 	if (pattern)
-		evr_poison_with_pattern(data, size);
+		memset(data, EVR_POISON_PATTERN, size);
 	if (__asan_poison_memory_region)
 		__asan_poison_memory_region(data, size);
 }

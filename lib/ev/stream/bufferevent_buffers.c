@@ -141,29 +141,12 @@ static bool has_bell(struct bufferevent *bev, const struct evr_bev *behind)
 	return bufferevent_getfd(bev) == behind->bell.theirs && evr_bell_is_theirs(&behind->bell);
 }
 
-/* What we do ourselves from within a callback. */
-static bool is_busy(const struct bufferevent *bev)
-{
-	const struct evr_bev *behind = evr_registry_find(bev);
-
-	return behind && behind->busy;
-}
-
 /* What is behind it, if it still has our descriptor. */
 struct evr_bev *evr_bev_find(struct bufferevent *bev)
 {
 	struct evr_bev *behind = evr_registry_find(bev);
 
 	return behind && has_bell(bev, behind) ? behind : NULL;
-}
-
-/* Something has gone through another, and ours does not come back. */
-static void let_go(const struct bufferevent *bev)
-{
-	struct evr_bev *behind = evr_registry_find(bev);
-
-	if (behind)
-		evr_registry_remove(bev, behind);
 }
 
 /* What other threads add meanwhile waits for the lock of the buffer, which is held here. */
@@ -197,18 +180,20 @@ static void on_output(
 	struct evbuffer *output, const struct evbuffer_cb_info *info, void *arg)
 {
 	struct bufferevent *bev = arg;
-	struct evr_bev *behind;
+	struct evr_bev *behind = evr_registry_find(bev);
+	bool ours;
 
-	if (is_busy(bev))
+	/* What we do ourselves from within a callback. */
+	if (behind && behind->busy)
 		return;
-	behind = evr_bev_find(bev);
+	ours = behind && has_bell(bev, behind);
 	/* Another is in place of our descriptor, which may come back: nothing has gone through. */
-	if (!behind && !info->n_deleted && evr_registry_find(bev)) {
+	if (behind && !ours && !info->n_deleted) {
 		evr_registry_visit(bev, has_written);
 		return;
 	}
-	if (!behind) {
-		let_go(bev);
+	if (!ours) {
+		evr_registry_remove(bev, behind);
 		evbuffer_remove_cb(output, on_output, bev);
 		restore_output(bev, output);
 		return;
@@ -227,14 +212,13 @@ static void on_output(
 static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info, void *arg)
 {
 	struct bufferevent *bev = arg;
-	struct evr_bev *behind;
+	struct evr_bev *behind = evr_registry_find(bev);
 
 	/* What is taken out of it tells nothing. */
-	if (!info->n_added || is_busy(bev))
+	if (!info->n_added || (behind && behind->busy))
 		return;
-	behind = evr_bev_find(bev);
-	if (!behind) {
-		let_go(bev);
+	if (!behind || !has_bell(bev, behind)) {
+		evr_registry_remove(bev, behind);
 		evbuffer_remove_cb(input, on_input, bev);
 		restore_input(bev);
 		return;
