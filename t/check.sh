@@ -16,7 +16,7 @@ cd "$(dirname "$0")/.."
 top=$PWD
 work=$top/build-check
 short='guest-short sanitizers-short normal-short'
-all='guest sanitizers libevent threads normal valgrind system dist guest-sanitizers'
+all='guest-sanitizers sanitizers guest libevent threads normal valgrind system dist'
 case ${1:-short} in
 short) which=short stages=$short ;;
 all) which=all stages=$all ;;

@@ -15,7 +15,11 @@ struct trial {
 	void (*run)(struct fixture *f, bool strikes);
 	bool off_the_wire; /* the others are on a device of their own, and there alone */
 	int backlog; /* of the victims' listener; 0: the system's limit */
-	bool twice; /* what it makes grow, as a table of all connections, stays for the next time */
+	/*
+	 * How often more at most: a table of all connections grows until it is large enough, and
+	 * stays; what is lost grows each time.
+	 */
+	unsigned again;
 };
 
 void beside(const struct trial *trial);
