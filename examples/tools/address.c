@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <sys/time.h>
 
 #include <event2/dns.h>
@@ -70,6 +71,20 @@ int address_parse(struct sockaddr_storage *addr, enum address_format format, con
 	if (format == ADDRESS_GID)
 		return parse_gid(addr, text, port_space, port);
 	return parse_ip(addr, format == ADDRESS_IPV6 ? AF_INET6 : AF_UNSPEC, text, port);
+}
+
+const char *address_text(char *text, const struct sockaddr_storage *addr)
+{
+	const socklen_t len = addr->ss_family == AF_INET ? sizeof(struct sockaddr_in)
+							 : sizeof(struct sockaddr_in6);
+	char node[INET6_ADDRSTRLEN + IF_NAMESIZE], service[8];
+
+	if (getnameinfo((const struct sockaddr *)addr, len, node, sizeof(node), service,
+		    sizeof(service), NI_NUMERICHOST | NI_NUMERICSERV))
+		snprintf(text, ADDRESS_TEXT_MAX, "an address of InfiniBand");
+	else
+		snprintf(text, ADDRESS_TEXT_MAX, "%s port %s", node, service);
+	return text;
 }
 
 /* A machine without a resolv.conf still has its hosts file, which is read before it. */

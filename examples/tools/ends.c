@@ -44,7 +44,13 @@ void ends_fail_error(const struct ends *ends, const struct evrdma_error *error)
 
 void ends_tell_error(const struct ends *ends, const struct evrdma_error *error)
 {
-	tool_tell_error(ends->tool, ends_peer_text(ends), error, advice);
+	ends_tell_error_of(ends, ends_peer_text(ends), error);
+}
+
+void ends_tell_error_of(
+	const struct ends *ends, const char *peer, const struct evrdma_error *error)
+{
+	tool_tell_error(ends->tool, peer, error, advice);
 }
 
 void ends_fail_call(const struct ends *ends, enum evrdma_step step, int err)

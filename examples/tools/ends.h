@@ -37,6 +37,9 @@ const char *ends_peer_text(const struct ends *ends);
 /* tool_fail_error() with what is known of connections; with tell, the tool goes on. */
 void ends_fail_error(const struct ends *ends, const struct evrdma_error *error);
 void ends_tell_error(const struct ends *ends, const struct evrdma_error *error);
+/* The same of one of many, whom the message calls so. */
+void ends_tell_error_of(
+	const struct ends *ends, const char *peer, const struct evrdma_error *error);
 void ends_fail_call(const struct ends *ends, enum evrdma_step step, int err);
 void ends_tell_call(const struct ends *ends, enum evrdma_step step, int err);
 

@@ -124,15 +124,3 @@ void lookup_fini(struct lookup *lookup)
 	free(lookup->route);
 	lookup->route = NULL;
 }
-
-const char *lookup_text(char *text, const struct sockaddr_storage *addr, socklen_t len)
-{
-	char node[48], service[8];
-
-	if (getnameinfo((const struct sockaddr *)addr, len, node, sizeof(node), service,
-		    sizeof(service), NI_NUMERICHOST | NI_NUMERICSERV))
-		snprintf(text, LOOKUP_TEXT_MAX, "an address of InfiniBand");
-	else
-		snprintf(text, LOOKUP_TEXT_MAX, "%s port %s", node, service);
-	return text;
-}

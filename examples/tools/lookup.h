@@ -28,8 +28,4 @@ struct lookup {
 int lookup_run(struct lookup *lookup);
 void lookup_fini(struct lookup *lookup);
 
-/* The address as text, "address port n", in a buffer of LOOKUP_TEXT_MAX bytes. */
-#define LOOKUP_TEXT_MAX 80
-const char *lookup_text(char *text, const struct sockaddr_storage *addr, socklen_t len);
-
 #endif

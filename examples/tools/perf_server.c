@@ -3,10 +3,14 @@
 #include "perf.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
+	NAME_MAX_BYTES = ADDRESS_TEXT_MAX + 8,
 	SIZE_BITS = 32,
 	POOL_KEPT_BYTES = 4 << 20, /* of a pool that nobody uses; making it anew takes time */
 	SEND_DEPTH = 16 /* answers: the grants of two windows at most, four of each, and a report */
@@ -25,6 +29,7 @@ struct perf_peer {
 	struct perf_server *server;
 	struct evrdma_conn *conn;
 	struct perf_hello hello;
+	char name[NAME_MAX_BYTES]; /* for messages */
 	struct evrdma_buf *memory; /* for the client's RDMA */
 	uint32_t grant_after;	   /* messages, of which it is told that it may send more */
 	uint32_t ungranted;
@@ -34,11 +39,33 @@ struct perf_peer {
 	uint64_t bytes;
 };
 
+/* "client ADDRESS port N", in a buffer of NAME_MAX_BYTES bytes. */
+static const char *name_of(char *name, const struct evrdma_request *request)
+{
+	struct sockaddr_storage addr = { 0 };
+	const struct sockaddr *from = evrdma_request_get_peer_addr(request);
+	char text[ADDRESS_TEXT_MAX];
+
+	memcpy(&addr, from,
+		from->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+					   : sizeof(struct sockaddr_in6));
+	snprintf(name, NAME_MAX_BYTES, "client %s", address_text(text, &addr));
+	return name;
+}
+
+static void tell_call(
+	struct perf_server *server, const char *name, enum evrdma_step step, int err)
+{
+	const struct evrdma_error error = { .err = err, .step = step, .cm_event = -1 };
+
+	ends_tell_error_of(&server->perf->ends, name, &error);
+}
+
 static void fail(struct perf_peer *peer, int ret)
 {
 	if (!ret || peer->server->perf->tool.stopping)
 		return;
-	ends_tell_call(&peer->server->perf->ends, EVRDMA_STEP_TRANSFER, -ret);
+	tell_call(peer->server, peer->name, EVRDMA_STEP_TRANSFER, -ret);
 	evrdma_conn_close(peer->conn);
 }
 
@@ -185,7 +212,7 @@ static void conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
 	switch (event) {
 	case EVRDMA_CONN_ERROR:
 		if (!perf->tool.stopping)
-			ends_tell_error(&perf->ends, error);
+			ends_tell_error_of(&perf->ends, peer->name, error);
 		evrdma_conn_close(conn);
 		break;
 	case EVRDMA_CONN_DISCONNECTED:
@@ -286,7 +313,8 @@ static int make_conn(struct perf_peer *peer)
 	return 0;
 }
 
-static struct perf_peer *make_peer(struct perf_server *server, const struct perf_hello *hello)
+static struct perf_peer *make_peer(struct perf_server *server,
+	const struct evrdma_request *request, const struct perf_hello *hello)
 {
 	struct perf_peer *peer = calloc(1, sizeof(*peer));
 
@@ -294,6 +322,7 @@ static struct perf_peer *make_peer(struct perf_server *server, const struct perf
 		return NULL;
 	peer->server = server;
 	peer->hello = *hello;
+	name_of(peer->name, request);
 	peer->pool = pool_number(recv_size(peer));
 	server->users[peer->pool]++;
 	peer->grant_after = (perf_window(hello->window, hello->size) + 1) / 2;
@@ -312,21 +341,28 @@ static void refuse(struct perf_server *server, struct evrdma_request *request,
 
 static void refuse_for(struct perf_server *server, struct evrdma_request *request, int err)
 {
+	char name[NAME_MAX_BYTES];
+
+	tell_call(server, name_of(name, request), EVRDMA_STEP_ACCEPT, err);
 	refuse(server, request, PERF_REFUSAL_FAULT);
-	ends_tell_call(&server->perf->ends, EVRDMA_STEP_ACCEPT, err);
 }
 
 static void refuse_greeting(struct perf_server *server, struct evrdma_request *request)
 {
+	char name[NAME_MAX_BYTES];
+
+	tool_complain(PERF, "%s: it is no evrdma-perf, or of another version",
+		name_of(name, request));
 	refuse(server, request, PERF_REFUSAL_GREETING);
-	tool_complain(PERF, "client: it is no evrdma-perf, or of another version");
 }
 
 static void refuse_memory(struct perf_server *server, struct evrdma_request *request)
 {
+	char name[NAME_MAX_BYTES];
+
+	tool_complain(PERF, "%s: it asks for more memory than the %llu MiB for all",
+		name_of(name, request), (unsigned long long)PERF_SERVER_MEMORY_MAX >> 20);
 	refuse(server, request, PERF_REFUSAL_MEMORY);
-	tool_complain(PERF, "client: it asks for more memory than the %llu MiB for all",
-		(unsigned long long)PERF_SERVER_MEMORY_MAX >> 20);
 }
 
 /* Once it has a connection, that one's end is the peer's. */
@@ -350,7 +386,7 @@ static void accept_peer(struct perf_peer *peer, struct evrdma_request *request)
 static void greeting_came(
 	struct perf_server *server, struct evrdma_request *request, const struct perf_hello *hello)
 {
-	struct perf_peer *peer = make_peer(server, hello);
+	struct perf_peer *peer = make_peer(server, request, hello);
 
 	if (!peer) {
 		refuse_for(server, request, ENOMEM);
@@ -387,6 +423,16 @@ static void listener_event(struct evrdma_listener *listener, enum evrdma_listene
 		ends_fail_error(&server->perf->ends, error);
 }
 
+/* To somebody who sits before it; others wait for the port. */
+static void say_where(const struct perf *perf)
+{
+	char text[ADDRESS_TEXT_MAX];
+
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, PERF ": listening on %s; end it with Control-C\n",
+			address_text(text, &perf->ends.local.addr));
+}
+
 void perf_server_start(struct perf *perf)
 {
 	struct perf_server *server = calloc(1, sizeof(*server));
@@ -399,10 +445,12 @@ void perf_server_start(struct perf *perf)
 	server->perf = perf;
 	server->listener = evrdma_listener_new(
 		perf->base, ends_local(&perf->ends), NULL, request_came, server);
-	if (!server->listener)
+	if (!server->listener) {
 		ends_fail_listen(&perf->ends, errno);
-	else
-		evrdma_listener_set_event_cb(server->listener, listener_event);
+		return;
+	}
+	evrdma_listener_set_event_cb(server->listener, listener_event);
+	say_where(perf);
 }
 
 void perf_server_free(struct perf_server *server)

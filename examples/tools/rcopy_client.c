@@ -69,7 +69,7 @@ static int connect_to(struct client *client)
 		.server = client->options->server,
 		.port = client->options->port,
 		.type = SOCK_STREAM };
-	char text[LOOKUP_TEXT_MAX];
+	char text[ADDRESS_TEXT_MAX];
 	int ret;
 
 	if (lookup_run(&lookup))
@@ -80,7 +80,7 @@ static int connect_to(struct client *client)
 	ret = sock_connect(&client->peer.sock, (struct sockaddr *)&lookup.addr, lookup.len);
 	if (ret)
 		return tool_complain(RCOPY, "connect to %s: %s%s",
-			lookup_text(text, &lookup.addr, lookup.len), strerror(-ret),
+			address_text(text, &lookup.addr), strerror(-ret),
 			remedy_find_client(ret, 0));
 	return 0;
 }

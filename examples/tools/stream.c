@@ -31,10 +31,10 @@ static int fail_at(struct stream *test, const char *what, int err)
 	const char *remedy =
 		options->server ? remedy_find_client(err, options->plain)
 				: remedy_find_server(err, options->plain, options->bind != NULL);
-	char addr[LOOKUP_TEXT_MAX];
+	char addr[ADDRESS_TEXT_MAX];
 
 	return tool_complain(options->name, "%s %s: %s%s", what,
-		lookup_text(addr, &test->lookup.addr, test->lookup.len), strerror(-err), remedy);
+		address_text(addr, &test->lookup.addr), strerror(-err), remedy);
 }
 
 static long inline_bytes(const struct stream *test)

@@ -166,7 +166,7 @@ static int run_series(struct client *client, enum series_kind kind)
 static int connect_to(struct udpong *test)
 {
 	struct lookup *lookup = &test->lookup;
-	char text[LOOKUP_TEXT_MAX];
+	char text[ADDRESS_TEXT_MAX];
 	int ret = 0;
 
 	if (lookup->src_len)
@@ -177,7 +177,7 @@ static int connect_to(struct udpong *test)
 	ret = sock_connect(&test->sock, (struct sockaddr *)&lookup->addr, lookup->len);
 	if (ret)
 		return tool_complain(UDPONG, "connect to %s: %s%s",
-			lookup_text(text, &lookup->addr, lookup->len), strerror(-ret),
+			address_text(text, &lookup->addr), strerror(-ret),
 			remedy_find_client(ret, test->options.plain));
 	return 0;
 }

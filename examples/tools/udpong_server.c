@@ -130,7 +130,7 @@ static int serve_next(struct server *server)
 int udpong_serve(struct udpong *test)
 {
 	struct server *server = calloc(1, sizeof(*server));
-	char text[LOOKUP_TEXT_MAX];
+	char text[ADDRESS_TEXT_MAX];
 	int ret;
 
 	if (!server)
@@ -139,7 +139,7 @@ int udpong_serve(struct udpong *test)
 	ret = sock_bind(&test->sock, (struct sockaddr *)&test->lookup.addr, test->lookup.len);
 	if (ret)
 		tool_complain(UDPONG, "bind to %s: %s%s",
-			lookup_text(text, &test->lookup.addr, test->lookup.len), strerror(-ret),
+			address_text(text, &test->lookup.addr), strerror(-ret),
 			remedy_find_server(ret, test->options.plain, test->options.bind != NULL));
 	while (!ret)
 		ret = serve_next(server);

@@ -126,6 +126,16 @@ full_output() { timeout 60 "$perf" -s "$EVR_IP4" -C 1 >/dev/full 2>"$tmp/err"; }
 too_much() { client -t send -S 67108864 -w 1 -n 17 -C 1; }
 others_are_served() { client -C 10 && has_row ping 64 10; }
 
+# Whom it refused, and why.
+server_says() { cat "$tmp/server.err"; grep -Eq "^evrdma-perf: client $EVR_IP4 port [0-9]+: $1" "$tmp/server.err"; }
+
+# It says where it listens to who sits before it.
+on_a_terminal() {
+	script -qec "timeout -s INT 3 $perf -b $EVR_IP4 -p 7481" "$tmp/typed" >/dev/null </dev/null
+	cat "$tmp/typed"
+	grep -q "^evrdma-perf: listening on $EVR_IP4 port 7481; end it with Control-C" "$tmp/typed"
+}
+
 all_of_many() { client -t "$1" -n 100 -i 200 -C 20 -w 32 && has_row "$1" 64 2000; }
 
 not_a_group() { timeout 20 "$perf" -t group -s "$EVR_IP4" >"$tmp/out" 2>"$tmp/err"; }
@@ -199,9 +209,12 @@ start_server
 cell "$kind: more than the server gives" fails "the server has no room for that much" too_much
 cell "$kind: and others are served" others_are_served
 cell "$kind: the server that gave no more says so by its status" end_server 1
+cell "$kind: and to whom" server_says "it asks for more memory than the 1024 MiB for all"
 start_server
 cell "$kind: a stranger is refused, and others are served" stranger
 cell "$kind: the server that refused says so by its status" end_server 1
+cell "$kind: and whom" server_says "it is no evrdma-perf, or of another version"
+cell "$kind: a server on a terminal" on_a_terminal
 for test in ping send write read; do
 	start_server
 	cell "$kind: the server killed in the middle of $test" fails "$EVR_IP4" \
