@@ -18,7 +18,7 @@ libevr_destroy_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(CHECK_CFLAGS)
 
 EVR_DESTROY_TESTS = t/destroy/roce.t t/destroy/iwarp.t
 check_PROGRAMS += $(EVR_DESTROY_TESTS)
-TESTS += $(EVR_DESTROY_TESTS)
+EVR_LONG_TESTS += $(EVR_DESTROY_TESTS)
 EVR_DESTROY_LIBS = libevr_destroy.la $(EVR_CONFORM_FAKE_LIBS)
 t_destroy_roce_t_SOURCES = t/destroy/roce.c
 t_destroy_roce_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
