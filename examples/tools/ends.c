@@ -42,15 +42,9 @@ void ends_fail_error(const struct ends *ends, const struct evrdma_error *error)
 	tool_fail_error(ends->tool, ends_peer_text(ends), error, advice);
 }
 
-void ends_tell_error(const struct ends *ends, const struct evrdma_error *error)
+void ends_tell_error(const struct ends *ends, const char *peer, const struct evrdma_error *error)
 {
-	ends_tell_error_of(ends, ends_peer_text(ends), error);
-}
-
-void ends_tell_error_of(
-	const struct ends *ends, const char *peer, const struct evrdma_error *error)
-{
-	tool_tell_error(ends->tool, peer, error, advice);
+	tool_tell_error(ends->tool, peer ? peer : ends_peer_text(ends), error, advice);
 }
 
 void ends_fail_call(const struct ends *ends, enum evrdma_step step, int err)
@@ -58,11 +52,11 @@ void ends_fail_call(const struct ends *ends, enum evrdma_step step, int err)
 	tool_fail_call(ends->tool, ends_peer_text(ends), step, err, advice);
 }
 
-void ends_tell_call(const struct ends *ends, enum evrdma_step step, int err)
+void ends_tell_call(const struct ends *ends, const char *peer, enum evrdma_step step, int err)
 {
 	const struct evrdma_error error = { .err = err, .step = step, .cm_event = -1 };
 
-	ends_tell_error(ends, &error);
+	ends_tell_error(ends, peer, &error);
 }
 
 void ends_fail_listen(const struct ends *ends, int err)

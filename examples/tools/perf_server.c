@@ -53,19 +53,11 @@ static const char *name_of(char *name, const struct evrdma_request *request)
 	return name;
 }
 
-static void tell_call(
-	struct perf_server *server, const char *name, enum evrdma_step step, int err)
-{
-	const struct evrdma_error error = { .err = err, .step = step, .cm_event = -1 };
-
-	ends_tell_error_of(&server->perf->ends, name, &error);
-}
-
 static void fail(struct perf_peer *peer, int ret)
 {
 	if (!ret || peer->server->perf->tool.stopping)
 		return;
-	tell_call(peer->server, peer->name, EVRDMA_STEP_TRANSFER, -ret);
+	ends_tell_call(&peer->server->perf->ends, peer->name, EVRDMA_STEP_TRANSFER, -ret);
 	evrdma_conn_close(peer->conn);
 }
 
@@ -212,7 +204,7 @@ static void conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
 	switch (event) {
 	case EVRDMA_CONN_ERROR:
 		if (!perf->tool.stopping)
-			ends_tell_error_of(&perf->ends, peer->name, error);
+			ends_tell_error(&perf->ends, peer->name, error);
 		evrdma_conn_close(conn);
 		break;
 	case EVRDMA_CONN_DISCONNECTED:
@@ -313,8 +305,8 @@ static int make_conn(struct perf_peer *peer)
 	return 0;
 }
 
-static struct perf_peer *make_peer(struct perf_server *server,
-	const struct evrdma_request *request, const struct perf_hello *hello)
+static struct perf_peer *make_peer(struct perf_server *server, const struct evrdma_request *request,
+	const struct perf_hello *hello)
 {
 	struct perf_peer *peer = calloc(1, sizeof(*peer));
 
@@ -329,8 +321,8 @@ static struct perf_peer *make_peer(struct perf_server *server,
 	return peer;
 }
 
-static void refuse(struct perf_server *server, struct evrdma_request *request,
-	enum perf_refusal refusal)
+static void refuse(
+	struct perf_server *server, struct evrdma_request *request, enum perf_refusal refusal)
 {
 	uint8_t bytes[PERF_REFUSAL_BYTES];
 
@@ -343,7 +335,7 @@ static void refuse_for(struct perf_server *server, struct evrdma_request *reques
 {
 	char name[NAME_MAX_BYTES];
 
-	tell_call(server, name_of(name, request), EVRDMA_STEP_ACCEPT, err);
+	ends_tell_call(&server->perf->ends, name_of(name, request), EVRDMA_STEP_ACCEPT, err);
 	refuse(server, request, PERF_REFUSAL_FAULT);
 }
 
@@ -351,8 +343,8 @@ static void refuse_greeting(struct perf_server *server, struct evrdma_request *r
 {
 	char name[NAME_MAX_BYTES];
 
-	tool_complain(PERF, "%s: it is no evrdma-perf, or of another version",
-		name_of(name, request));
+	tool_complain(
+		PERF, "%s: it is no evrdma-perf, or of another version", name_of(name, request));
 	refuse(server, request, PERF_REFUSAL_GREETING);
 }
 
