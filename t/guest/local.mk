@@ -1,6 +1,9 @@
 # Tests for the real kernel. A folder adds its scripts or programs (with :ARGUMENT if they take one)
 # to GUEST_TESTS, each of which runs in one guest, or to GUEST2_TESTS, which run in two at once.
 GUEST_TESTS += t/guest/smoke.sh
+check_PROGRAMS += t/guest/registers
+t_guest_registers_SOURCES = t/guest/registers.c
+t_guest_registers_LDFLAGS = -pthread
 GUEST2_TESTS += t/guest/net.sh
 
 GUEST_FILES = \

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The harness tests itself: both devices come up, carry a stock tool, and go away. Its client speaks
-# first, as iWARP wants it: see came_too_early for one whose server does.
+# The harness tests itself, and the kernel under it: both devices come up, carry a stock tool, and go away.
+# Its client speaks first, as iWARP wants it: see came_too_early for one whose server does.
 # time: virtual
 . "$top_srcdir/t/guest/lib.sh"
 
@@ -18,4 +18,5 @@ for kind in rxe siw; do
 	cell "$kind goes away" dev_down
 	cell "$kind is gone" gone $EVR_DEV
 done
+cell "floating-point registers are everybody's own" "$top_builddir/t/guest/registers"
 done_testing
