@@ -73,14 +73,14 @@ int address_parse(struct sockaddr_storage *addr, enum address_format format, con
 	return parse_ip(addr, format == ADDRESS_IPV6 ? AF_INET6 : AF_UNSPEC, text, port);
 }
 
-const char *address_text(char *text, const struct sockaddr_storage *addr)
+const char *address_text(char *text, const struct sockaddr *addr)
 {
-	const socklen_t len = addr->ss_family == AF_INET ? sizeof(struct sockaddr_in)
+	const socklen_t len = addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
 							 : sizeof(struct sockaddr_in6);
 	char node[INET6_ADDRSTRLEN + IF_NAMESIZE], service[8];
 
-	if (getnameinfo((const struct sockaddr *)addr, len, node, sizeof(node), service,
-		    sizeof(service), NI_NUMERICHOST | NI_NUMERICSERV))
+	if (getnameinfo(addr, len, node, sizeof(node), service, sizeof(service),
+		    NI_NUMERICHOST | NI_NUMERICSERV))
 		snprintf(text, ADDRESS_TEXT_MAX, "an address of InfiniBand");
 	else
 		snprintf(text, ADDRESS_TEXT_MAX, "%s port %s", node, service);

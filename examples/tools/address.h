@@ -25,7 +25,7 @@ int address_parse(struct sockaddr_storage *addr, enum address_format format, con
 
 /* The address as text, "address port n", in a buffer of ADDRESS_TEXT_MAX bytes. */
 #define ADDRESS_TEXT_MAX 80
-const char *address_text(char *text, const struct sockaddr_storage *addr);
+const char *address_text(char *text, const struct sockaddr *addr);
 
 /* The resolver, made when first asked for. NULL after a tool_fail(). */
 struct evdns_base *address_resolver(struct tool *tool);

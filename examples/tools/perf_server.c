@@ -3,7 +3,6 @@
 #include "perf.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +28,6 @@ struct perf_peer {
 	struct perf_server *server;
 	struct evrdma_conn *conn;
 	struct perf_hello hello;
-	char name[NAME_MAX_BYTES]; /* for messages */
 	struct evrdma_buf *memory; /* for the client's RDMA */
 	uint32_t grant_after;	   /* messages, of which it is told that it may send more */
 	uint32_t ungranted;
@@ -40,24 +38,31 @@ struct perf_peer {
 };
 
 /* "client ADDRESS port N", in a buffer of NAME_MAX_BYTES bytes. */
-static const char *name_of(char *name, const struct evrdma_request *request)
+static const char *name_of(char *name, const struct sockaddr *addr)
 {
-	struct sockaddr_storage addr = { 0 };
-	const struct sockaddr *from = evrdma_request_get_peer_addr(request);
 	char text[ADDRESS_TEXT_MAX];
 
-	memcpy(&addr, from,
-		from->sa_family == AF_INET ? sizeof(struct sockaddr_in)
-					   : sizeof(struct sockaddr_in6));
-	snprintf(name, NAME_MAX_BYTES, "client %s", address_text(text, &addr));
+	snprintf(name, NAME_MAX_BYTES, "client %s", address_text(text, addr));
 	return name;
+}
+
+static void tell_error(const struct perf_peer *peer, const struct evrdma_error *error)
+{
+	char name[NAME_MAX_BYTES];
+
+	ends_tell_error(&peer->server->perf->ends,
+		name_of(name, evrdma_conn_get_peer_addr(peer->conn)), error);
 }
 
 static void fail(struct perf_peer *peer, int ret)
 {
+	const struct evrdma_error error = {
+		.err = -ret, .step = EVRDMA_STEP_TRANSFER, .cm_event = -1
+	};
+
 	if (!ret || peer->server->perf->tool.stopping)
 		return;
-	ends_tell_call(&peer->server->perf->ends, peer->name, EVRDMA_STEP_TRANSFER, -ret);
+	tell_error(peer, &error);
 	evrdma_conn_close(peer->conn);
 }
 
@@ -204,7 +209,7 @@ static void conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
 	switch (event) {
 	case EVRDMA_CONN_ERROR:
 		if (!perf->tool.stopping)
-			ends_tell_error(&perf->ends, peer->name, error);
+			tell_error(peer, error);
 		evrdma_conn_close(conn);
 		break;
 	case EVRDMA_CONN_DISCONNECTED:
@@ -305,8 +310,7 @@ static int make_conn(struct perf_peer *peer)
 	return 0;
 }
 
-static struct perf_peer *make_peer(struct perf_server *server, const struct evrdma_request *request,
-	const struct perf_hello *hello)
+static struct perf_peer *make_peer(struct perf_server *server, const struct perf_hello *hello)
 {
 	struct perf_peer *peer = calloc(1, sizeof(*peer));
 
@@ -314,7 +318,6 @@ static struct perf_peer *make_peer(struct perf_server *server, const struct evrd
 		return NULL;
 	peer->server = server;
 	peer->hello = *hello;
-	name_of(peer->name, request);
 	peer->pool = pool_number(recv_size(peer));
 	server->users[peer->pool]++;
 	peer->grant_after = (perf_window(hello->window, hello->size) + 1) / 2;
@@ -335,7 +338,8 @@ static void refuse_for(struct perf_server *server, struct evrdma_request *reques
 {
 	char name[NAME_MAX_BYTES];
 
-	ends_tell_call(&server->perf->ends, name_of(name, request), EVRDMA_STEP_ACCEPT, err);
+	ends_tell_call(&server->perf->ends, name_of(name, evrdma_request_get_peer_addr(request)),
+		EVRDMA_STEP_ACCEPT, err);
 	refuse(server, request, PERF_REFUSAL_FAULT);
 }
 
@@ -343,8 +347,8 @@ static void refuse_greeting(struct perf_server *server, struct evrdma_request *r
 {
 	char name[NAME_MAX_BYTES];
 
-	tool_complain(
-		PERF, "%s: it is no evrdma-perf, or of another version", name_of(name, request));
+	tool_complain(PERF, "%s: it is no evrdma-perf, or of another version",
+		name_of(name, evrdma_request_get_peer_addr(request)));
 	refuse(server, request, PERF_REFUSAL_GREETING);
 }
 
@@ -353,7 +357,8 @@ static void refuse_memory(struct perf_server *server, struct evrdma_request *req
 	char name[NAME_MAX_BYTES];
 
 	tool_complain(PERF, "%s: it asks for more memory than the %llu MiB for all",
-		name_of(name, request), (unsigned long long)PERF_SERVER_MEMORY_MAX >> 20);
+		name_of(name, evrdma_request_get_peer_addr(request)),
+		(unsigned long long)PERF_SERVER_MEMORY_MAX >> 20);
 	refuse(server, request, PERF_REFUSAL_MEMORY);
 }
 
@@ -378,7 +383,7 @@ static void accept_peer(struct perf_peer *peer, struct evrdma_request *request)
 static void greeting_came(
 	struct perf_server *server, struct evrdma_request *request, const struct perf_hello *hello)
 {
-	struct perf_peer *peer = make_peer(server, request, hello);
+	struct perf_peer *peer = make_peer(server, hello);
 
 	if (!peer) {
 		refuse_for(server, request, ENOMEM);
@@ -422,7 +427,7 @@ static void say_where(const struct perf *perf)
 
 	if (isatty(STDERR_FILENO))
 		fprintf(stderr, PERF ": listening on %s; end it with Control-C\n",
-			address_text(text, &perf->ends.local.addr));
+			address_text(text, ends_local(&perf->ends)));
 }
 
 void perf_server_start(struct perf *perf)

@@ -80,7 +80,7 @@ static int connect_to(struct client *client)
 	ret = sock_connect(&client->peer.sock, (struct sockaddr *)&lookup.addr, lookup.len);
 	if (ret)
 		return tool_complain(RCOPY, "connect to %s: %s%s",
-			address_text(text, &lookup.addr), strerror(-ret),
+			address_text(text, (const struct sockaddr *)&lookup.addr), strerror(-ret),
 			remedy_find_client(ret, 0));
 	return 0;
 }

@@ -34,7 +34,8 @@ static int fail_at(struct stream *test, const char *what, int err)
 	char addr[ADDRESS_TEXT_MAX];
 
 	return tool_complain(options->name, "%s %s: %s%s", what,
-		address_text(addr, &test->lookup.addr), strerror(-err), remedy);
+		address_text(addr, (const struct sockaddr *)&test->lookup.addr), strerror(-err),
+		remedy);
 }
 
 static long inline_bytes(const struct stream *test)

@@ -177,7 +177,7 @@ static int connect_to(struct udpong *test)
 	ret = sock_connect(&test->sock, (struct sockaddr *)&lookup->addr, lookup->len);
 	if (ret)
 		return tool_complain(UDPONG, "connect to %s: %s%s",
-			address_text(text, &lookup->addr), strerror(-ret),
+			address_text(text, (const struct sockaddr *)&lookup->addr), strerror(-ret),
 			remedy_find_client(ret, test->options.plain));
 	return 0;
 }

@@ -139,7 +139,8 @@ int udpong_serve(struct udpong *test)
 	ret = sock_bind(&test->sock, (struct sockaddr *)&test->lookup.addr, test->lookup.len);
 	if (ret)
 		tool_complain(UDPONG, "bind to %s: %s%s",
-			address_text(text, &test->lookup.addr), strerror(-ret),
+			address_text(text, (const struct sockaddr *)&test->lookup.addr),
+			strerror(-ret),
 			remedy_find_server(ret, test->options.plain, test->options.bind != NULL));
 	while (!ret)
 		ret = serve_next(server);
