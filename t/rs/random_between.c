@@ -2,6 +2,9 @@
  * Another thread comes between any two looks of a call: at the first place where it takes a lock
  * and holds none, then at the second, and so on, at last while it sleeps. There is but one thread,
  * so it is the same in every run.
+ *
+ * Or it comes to wait by the number, in poll(2), for what the call does not wait for, and only when
+ * it was woken brings about what the call waits for.
  */
 #include "rs/random.h"
 
@@ -15,7 +18,7 @@
 #include <sys/select.h>
 #include <unistd.h>
 
-enum { PLACES = 500, PLUGS = 32, LARGE = 1 << 20, BYTE = 'x' };
+enum { PLACES = 500, PLUGS = 32, LARGE = 1 << 20, SLEPT_ON = 8, BYTE = 'x' };
 
 /* What one call gave. */
 struct outcome {
@@ -35,6 +38,7 @@ static struct {
 	int fd, peer;
 	int again; /* who has the number now, or -1 */
 	bool closed;
+	struct pollfd by_number; /* what another waits for in poll(2); its fd is -1: nobody does */
 	int plugs[PLUGS];
 	unsigned num_plugs;
 } between;
@@ -58,18 +62,40 @@ uint32_t __wrap_evr_rs_polling_time_us(void)
 	return under_way ? 0 : __real_evr_rs_polling_time_us();
 }
 
-/* Who sleeps is woken by what was done, or by what is done now. */
-int __wrap_poll(struct pollfd *fds, nfds_t num, int timeout_ms)
+static int sleep_on(struct pollfd *fds, nfds_t num)
 {
-	int ret;
+	int ret = __real_poll(fds, num, HANG_S * 1000);
 
-	if (!under_way || !timeout_ms)
-		return __real_poll(fds, num, timeout_ms);
-	random_come_now();
-	ret = __real_poll(fds, num, HANG_S * 1000);
 	if (!ret)
 		ck_abort_msg("%s sleeps on", under_way->name);
 	return ret;
+}
+
+static void bring_what_it_waits_for(void);
+
+/* The call, and who waits by the number. */
+static int sleep_beside(struct pollfd *fds, nfds_t num)
+{
+	struct pollfd all[SLEPT_ON + 1];
+
+	ck_assert_uint_le(num, SLEPT_ON);
+	memcpy(all, fds, num * sizeof(*fds));
+	all[num] = between.by_number;
+	sleep_on(all, num + 1);
+	if (all[num].revents) {
+		between.by_number.fd = -1;
+		bring_what_it_waits_for();
+	}
+	return sleep_on(fds, num);
+}
+
+/* Who sleeps is woken by what was done, or by what is done now. */
+int __wrap_poll(struct pollfd *fds, nfds_t num, int timeout_ms)
+{
+	if (!under_way || !timeout_ms)
+		return __real_poll(fds, num, timeout_ms);
+	random_come_now();
+	return between.by_number.fd < 0 ? sleep_on(fds, num) : sleep_beside(fds, num);
 }
 
 int __wrap___poll_chk(struct pollfd *fds, nfds_t num, int timeout_ms, size_t size)
@@ -94,11 +120,40 @@ static void bring_news(void)
 	rrecv(between.fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
 }
 
-static void bring_space(void)
+static void drain(void)
 {
 	while (rrecv(between.peer, bytes, LARGE, MSG_DONTWAIT) > 0)
 		;
+}
+
+static void bring_space(void)
+{
+	drain();
 	rsend(between.fd, bytes, 1, MSG_DONTWAIT);
+}
+
+static void bring_what_it_waits_for(void)
+{
+	if (under_way->waits == FOR_NEWS)
+		bring_news();
+	else
+		bring_space();
+}
+
+/* The number shows something only of who does not block. */
+static void wait_by_number(void)
+{
+	uint8_t byte = BYTE;
+
+	ck_assert_ok(rfcntl(between.fd, F_SETFL, O_RDWR | O_NONBLOCK));
+	between.by_number.fd = between.fd;
+	if (under_way->waits == FOR_NEWS) {
+		between.by_number.events = POLLOUT;
+		drain();
+	} else {
+		between.by_number.events = POLLIN;
+		ck_assert_int_eq(rsend(between.peer, &byte, 1, MSG_DONTWAIT), 1);
+	}
 }
 
 /* No number below its own is free. */
@@ -330,8 +385,32 @@ static void prepare(const struct call *call)
 		dgram_bind_to(between.fd, DGRAM_HOST);
 	}
 	between.client = connect_one(between.pair.listener);
+	between.by_number = (struct pollfd){ .fd = -1 };
 	between.again = -1;
 	between.closed = false;
+}
+
+/* It has no room, and was in rpoll(), which keeps its number from showing what comes. */
+static void prepare_nonblocking(const struct call *call)
+{
+	if (call->waits == FOR_NEWS)
+		fill_up(between.fd);
+	ck_assert_ok(rfcntl(between.fd, F_SETFL, O_RDWR | O_NONBLOCK));
+	rs_events(between.fd, POLLIN | POLLOUT);
+}
+
+static void prepare_blocking(const struct call *call)
+{
+	prepare_nonblocking(call);
+	set_blocking(between.fd);
+}
+
+/* The call may have ended before: it did not wait. */
+static void check_number(const struct call *call, unsigned place)
+{
+	if (between.by_number.fd >= 0 && __real_poll(&between.by_number, 1, HANG_S * 1000) <= 0)
+		ck_abort_msg("beside %s, from its place %u on, the number shows nothing",
+			call->name, place);
 }
 
 /* Who has the number now has what was sent to it. */
@@ -365,23 +444,40 @@ static void check(const struct call *call, unsigned place, const struct outcome 
 {
 	bool fails = outcome->ret < 0 && outcome->error == EBADF;
 
+	bool ends = outcome->ret < 0 && outcome->error == EAGAIN && between.by_number.events;
+
 	if (between.closed ? fails || (call->waits == NOW && outcome->ret >= 0)
-			   : outcome->ret == (call->waits > TAKEN))
+			   : ends || outcome->ret == (call->waits > TAKEN)) {
+		check_number(call, place);
 		return;
+	}
 	ck_abort_msg("%s, %s at place %u, gives %zd, %s", call->name,
 		between.closed ? "closed" : "helped", place, outcome->ret,
 		strerror(outcome->error));
 }
 
+/* What comes between. */
+struct event {
+	void (*prepare)(const struct call *call); /* or NULL */
+	void (*come)(void);
+};
+
+static const struct event news = { NULL, bring_news }, space = { NULL, bring_space },
+			  slow_close = { NULL, close_slowly }, a_close = { NULL, close_it },
+			  by_number = { prepare_nonblocking, wait_by_number },
+			  by_number_at_last = { prepare_blocking, wait_by_number };
+
 /* Whether it has that place, and maybe another. */
-static bool run_one(const struct call *call, unsigned place, void (*event)(void))
+static bool run_one(const struct call *call, unsigned place, const struct event *event)
 {
 	struct outcome outcome;
 	bool has, asleep;
 
 	prepare(call);
+	if (event->prepare)
+		event->prepare(call);
 	under_way = call;
-	random_come_at(place, event);
+	random_come_at(place, event->come);
 	outcome.ret = call->run();
 	outcome.error = errno;
 	has = random_has_come(&asleep);
@@ -396,7 +492,7 @@ static bool run_one(const struct call *call, unsigned place, void (*event)(void)
 }
 
 /* After the last place it sleeps, or ends. */
-static void run_all(const struct call *call, void (*event)(void), void (*end)(void))
+static void run_all(const struct call *call, const struct event *event, void (*end)(void))
 {
 	unsigned place;
 	bool has = true;
@@ -409,17 +505,21 @@ static void run_all(const struct call *call, void (*event)(void), void (*end)(vo
 	}
 }
 
+static void run_waiting(const struct call *call, void (*end)(void))
+{
+	run_all(call, call->waits == FOR_NEWS ? &news : &space, end);
+	run_all(call, &slow_close, end);
+	run_all(call, &by_number, end);
+	run_all(call, &by_number_at_last, end);
+}
+
 void random_between(void (*end)(void))
 {
 	size_t i;
 
 	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-		if (calls[i].waits == FOR_NEWS)
-			run_all(&calls[i], bring_news, end);
-		if (calls[i].waits == FOR_SPACE)
-			run_all(&calls[i], bring_space, end);
 		if (calls[i].waits == FOR_NEWS || calls[i].waits == FOR_SPACE)
-			run_all(&calls[i], close_slowly, end);
-		run_all(&calls[i], close_it, end);
+			run_waiting(&calls[i], end);
+		run_all(&calls[i], &a_close, end);
 	}
 }
