@@ -121,7 +121,7 @@ void cmtime_tell_error(struct cmtime_loop *loop, const struct evrdma_error *erro
 	struct cmtime *test = loop->test;
 
 	pthread_mutex_lock(&test->lock);
-	ends_tell_error(&test->ends, NULL, error);
+	ends_tell_error(&test->ends, error);
 	pthread_mutex_unlock(&test->lock);
 }
 
@@ -130,7 +130,7 @@ void cmtime_tell_call(struct cmtime_loop *loop, enum evrdma_step step, int err)
 	struct cmtime *test = loop->test;
 
 	pthread_mutex_lock(&test->lock);
-	ends_tell_call(&test->ends, NULL, step, err);
+	ends_tell_call(&test->ends, step, err);
 	pthread_mutex_unlock(&test->lock);
 }
 

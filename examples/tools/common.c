@@ -148,15 +148,24 @@ void tool_fail_error(struct tool *tool, const char *what, const struct evrdma_er
 	tool_stop(tool);
 }
 
+const char *tool_error_text(
+	char *text, const struct evrdma_error *error, const struct tool_advice *advice)
+{
+	char what[EVRDMA_ERROR_TEXT_MAX];
+	const char *remedy = find_remedy(error, advice);
+
+	snprintf(text, TOOL_ERROR_TEXT_MAX, "%s%s%s", evrdma_error_text(error, what, sizeof(what)),
+		remedy ? "; " : "", remedy ? remedy : "");
+	return text;
+}
+
 void tool_tell_error(struct tool *tool, const char *what, const struct evrdma_error *error,
 	const struct tool_advice *advice)
 {
-	char text[EVRDMA_ERROR_TEXT_MAX];
-	const char *remedy = find_remedy(error, advice);
+	char text[TOOL_ERROR_TEXT_MAX];
 
 	tool->status = EXIT_FAILURE;
-	tool_complain(tool->name, "%s: %s%s%s", what, evrdma_error_text(error, text, sizeof(text)),
-		remedy ? "; " : "", remedy ? remedy : "");
+	tool_complain(tool->name, "%s: %s", what, tool_error_text(text, error, advice));
 }
 
 void tool_fail_call(struct tool *tool, const char *what, enum evrdma_step step, int err,

@@ -60,6 +60,8 @@ void tool_stop(struct tool *tool);
 void tool_hold(struct tool *tool);
 void tool_release(struct tool *tool);
 
+#define TOOL_ERROR_TEXT_MAX (EVRDMA_ERROR_TEXT_MAX + 256)
+
 /* Makes the status 1, says why on stderr in one line, and stops. Only the first failure is told. */
 void tool_fail(struct tool *tool, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -70,6 +72,10 @@ void tool_fail_error(struct tool *tool, const char *what, const struct evrdma_er
 /* The same for a tool that goes on: nothing is stopped, and every one is told. */
 void tool_tell_error(struct tool *tool, const char *what, const struct evrdma_error *error,
 	const struct tool_advice *advice);
+
+/* Its text, without what; text has TOOL_ERROR_TEXT_MAX bytes, and is returned. */
+const char *tool_error_text(
+	char *text, const struct evrdma_error *error, const struct tool_advice *advice);
 
 /* tool_fail_error() about a call that returned err, a positive errno. */
 void tool_fail_call(struct tool *tool, const char *what, enum evrdma_step step, int err,

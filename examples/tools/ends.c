@@ -5,12 +5,13 @@
 #include <netinet/in.h>
 
 static const struct tool_advice advice[] = {
-	{ EVRDMA_STEP_LISTEN, EADDRINUSE, "another program has this port; choose another" },
+	{ EVRDMA_STEP_LISTEN, EADDRINUSE, "another program has this port; choose another with -p" },
 	{ EVRDMA_STEP_LISTEN, EADDRNOTAVAIL,
-		"another program has this port, so choose another, or this is no address of this "
-		"machine (see ip address)" },
+		"another program has this port, so choose another with -p, or this is no address "
+		"of this machine (see ip address)" },
 	{ EVRDMA_STEP_CONNECT, ECONNREFUSED,
-		"see whether a server is running there, on the same port, and what it says" },
+		"see whether a server is running there, on the same port and on addresses of that "
+		"family, and what it says" },
 	{ EVRDMA_STEP_ADDR, EADDRNOTAVAIL, "connect from an address of this machine" },
 	{ EVRDMA_STEP_DEVICE, EOPNOTSUPP, "the device cannot do that; iWARP has no datagrams" },
 	{ EVRDMA_STEP_JOIN, EOPNOTSUPP, "the device joins no such group; rxe joins none of IPv6" },
@@ -37,14 +38,27 @@ const char *ends_peer_text(const struct ends *ends)
 	return ends->server ? ends->server : "client";
 }
 
-void ends_fail_error(const struct ends *ends, const struct evrdma_error *error)
+/* Where it connects from, when that is what is wrong. */
+static const char *culprit(const struct ends *ends, const struct evrdma_error *error)
 {
-	tool_fail_error(ends->tool, ends_peer_text(ends), error, advice);
+	int is_source = error->step == EVRDMA_STEP_ADDR && error->err == EADDRNOTAVAIL;
+
+	return is_source && ends->bind ? ends->bind : ends_peer_text(ends);
 }
 
-void ends_tell_error(const struct ends *ends, const char *peer, const struct evrdma_error *error)
+void ends_fail_error(const struct ends *ends, const struct evrdma_error *error)
 {
-	tool_tell_error(ends->tool, peer ? peer : ends_peer_text(ends), error, advice);
+	tool_fail_error(ends->tool, culprit(ends, error), error, advice);
+}
+
+void ends_tell_error(const struct ends *ends, const struct evrdma_error *error)
+{
+	tool_tell_error(ends->tool, ends_peer_text(ends), error, advice);
+}
+
+const char *ends_error_text(char *text, const struct evrdma_error *error)
+{
+	return tool_error_text(text, error, advice);
 }
 
 void ends_fail_call(const struct ends *ends, enum evrdma_step step, int err)
@@ -52,11 +66,11 @@ void ends_fail_call(const struct ends *ends, enum evrdma_step step, int err)
 	tool_fail_call(ends->tool, ends_peer_text(ends), step, err, advice);
 }
 
-void ends_tell_call(const struct ends *ends, const char *peer, enum evrdma_step step, int err)
+void ends_tell_call(const struct ends *ends, enum evrdma_step step, int err)
 {
 	const struct evrdma_error error = { .err = err, .step = step, .cm_event = -1 };
 
-	ends_tell_error(ends, peer, &error);
+	ends_tell_error(ends, &error);
 }
 
 void ends_fail_listen(const struct ends *ends, int err)
@@ -64,6 +78,10 @@ void ends_fail_listen(const struct ends *ends, int err)
 	if (err == EACCES && ends->port < IPPORT_RESERVED)
 		tool_fail(ends->tool, "port %ld: %s; only root may use it, choose another with -p",
 			ends->port, strerror(err));
+	else if (!ends->bind && (err == EADDRINUSE || err == EADDRNOTAVAIL))
+		tool_fail(ends->tool,
+			"port %ld: %s; another program has it, choose another with -p", ends->port,
+			strerror(err));
 	else
 		tool_fail_call(ends->tool, ends->bind ? ends->bind : "any address",
 			EVRDMA_STEP_LISTEN, err, advice);

@@ -34,14 +34,14 @@ const struct sockaddr *ends_remote(const struct ends *ends);
 /* How messages on stderr call the other side. */
 const char *ends_peer_text(const struct ends *ends);
 
-/*
- * tool_fail_error() with what is known of connections. With tell, the tool goes on; peer is how the
- * message calls one of many, NULL: ends_peer_text().
- */
+/* tool_fail_error() with what is known of connections. With tell, the tool goes on. */
 void ends_fail_error(const struct ends *ends, const struct evrdma_error *error);
 void ends_fail_call(const struct ends *ends, enum evrdma_step step, int err);
-void ends_tell_error(const struct ends *ends, const char *peer, const struct evrdma_error *error);
-void ends_tell_call(const struct ends *ends, const char *peer, enum evrdma_step step, int err);
+void ends_tell_error(const struct ends *ends, const struct evrdma_error *error);
+void ends_tell_call(const struct ends *ends, enum evrdma_step step, int err);
+
+/* As tool_error_text() does. */
+const char *ends_error_text(char *text, const struct evrdma_error *error);
 
 /* tool_fail() about an address that cannot be listened on; err is a positive errno. */
 void ends_fail_listen(const struct ends *ends, int err);

@@ -121,6 +121,7 @@ examples_tools_evrdma_perf_SOURCES = \
 	examples/tools/perf_main.c \
 	examples/tools/perf_options.c \
 	examples/tools/perf_report.c \
+	examples/tools/perf_complaints.c examples/tools/perf_complaints.h \
 	examples/tools/perf_server.c \
 	examples/tools/perf_wire.c examples/tools/perf_wire.h
 examples_tools_evrdma_perf_LDADD = $(EVR_TOOL_LIBS)

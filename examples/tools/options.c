@@ -49,8 +49,9 @@ static int read_number(const char *name, const struct tool_option *option, const
 
 	if (!ret)
 		return 0;
-	return tool_complain(name, "-%c %s: %s; give a number from %lu to %lu", option->letter,
-		text, ret == -ERANGE ? "out of range" : "not a number", option->min, option->max);
+	return tool_complain(name, "-%c %s: %s; give a number from %lu to %lu%s%s", option->letter,
+		text, ret == -ERANGE ? "out of range" : "not a number", option->min, option->max,
+		option->word ? ", or " : "", option->word ? option->word : "");
 }
 
 static int read_format(const char *name, const struct tool_option *option, const char *text)

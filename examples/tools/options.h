@@ -16,6 +16,7 @@ struct tool_option {
 	int *flag; /* becomes 1 */
 	/* First of all. Returns 0, -1 after a complaint, or 1 to go on with the rest of these. */
 	int (*read)(void *arg, const char *text);
+	const char *word; /* that it takes in the place of a number; NULL: none */
 };
 
 struct tool_command {

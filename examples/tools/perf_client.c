@@ -30,14 +30,16 @@ struct perf_client {
 	struct evrdma_pool *send_pool;
 	struct evrdma_conn_options conn_options;
 	struct evrdma_conn_options idle_options; /* a START goes, and a READY comes */
-	uint8_t greeting[PERF_HELLO_BYTES]; /* in the options, as the next */
+	uint8_t greeting[PERF_HELLO_BYTES];	 /* in the options, as the next */
 	uint8_t idle_greeting[PERF_HELLO_BYTES];
 	struct perf_result result;
 	long total; /* of the connections, with the idle ones behind the others */
 	uint32_t window;
 	uint64_t warm_up;
 	long begun;
-	long there;    /* connected, and the server is ready */
+	long connected;
+	long asked;    /* to get ready */
+	long there;    /* and the server is */
 	long reported; /* what came, by the server */
 	long closed;
 	int runs; /* that are over */
@@ -45,6 +47,7 @@ struct perf_client {
 
 static void start_run(struct perf_client *client);
 static void begin_next(struct perf_client *client);
+static void ask_next(struct perf_client *client);
 
 static int is_over(const struct perf_client *client)
 {
@@ -191,10 +194,8 @@ static void all_there(struct perf_client *client)
 		pump(&client->conns[i]);
 }
 
-static void one_there(struct perf_conn *conn)
+static void one_there(struct perf_client *client)
 {
-	struct perf_client *client = conn->client;
-
 	if (++client->there == client->total)
 		all_there(client);
 }
@@ -233,7 +234,8 @@ static void word_came(struct perf_conn *conn, const struct evrdma_recv *recv)
 
 	if (!perf_word_unpack(&word, recv->data, recv->len) && word.type == PERF_READY) {
 		conn->remote = word.remote;
-		one_there(conn);
+		ask_next(conn->client);
+		one_there(conn->client);
 	} else if (word.type == PERF_GRANT) {
 		conn->credits += word.messages;
 		pump(conn);
@@ -268,7 +270,6 @@ static int is_idle(const struct perf_conn *conn)
 	       conn - client->conns >= client->result.connections;
 }
 
-/* Large ones take long to get ready, and who is refused needs none. */
 static int take_buf(struct perf_conn *conn)
 {
 	struct perf_client *client = conn->client;
@@ -282,20 +283,47 @@ static int take_buf(struct perf_conn *conn)
 	return 0;
 }
 
+/* The next follows when this one's server is ready: large buffers take long, and the loop goes on.
+ */
+static void ask_next(struct perf_client *client)
+{
+	struct perf_conn *conn = &client->conns[client->asked];
+
+	if (client->asked == client->total || is_over(client))
+		return;
+	client->asked++;
+	if (!check(conn, take_buf(conn)))
+		say(conn, PERF_START);
+}
+
+/* Only now are buffers taken: who is refused needs none. */
+static void all_connected(struct perf_client *client)
+{
+	uint32_t at_once = perf_window(client->perf->options.window, client->result.size);
+
+	for (uint32_t i = 0; i < at_once; i++)
+		ask_next(client);
+}
+
+static void made_one(struct perf_conn *conn)
+{
+	struct perf_client *client = conn->client;
+
+	perf_hist_add(&client->result.hist, tool_now_ns() - conn->begin_ns);
+	client->perf->progress++;
+	one_there(client);
+}
+
 static void connected(struct perf_conn *conn)
 {
 	struct perf_client *client = conn->client;
 
 	client->perf->quiet_s = 0;
 	begin_next(client);
-	if (client->result.test != PERF_CONNECT) {
-		if (!check(conn, take_buf(conn)))
-			say(conn, PERF_START);
-		return;
-	}
-	perf_hist_add(&client->result.hist, tool_now_ns() - conn->begin_ns);
-	client->perf->progress++;
-	one_there(conn);
+	if (client->result.test == PERF_CONNECT)
+		made_one(conn);
+	else if (++client->connected == client->total)
+		all_connected(client);
 }
 
 static void end_conns(struct perf_client *client)
@@ -396,8 +424,8 @@ static int begin_one(struct perf_conn *conn)
 	struct perf_client *client = conn->client;
 	const struct ends *ends = &client->perf->ends;
 
-	conn->conn = evrdma_conn_new(client->perf->base,
-		is_idle(conn) ? &client->idle_options : &client->conn_options);
+	conn->conn = evrdma_conn_new(
+		client->perf->base, is_idle(conn) ? &client->idle_options : &client->conn_options);
 	if (!conn->conn)
 		return -errno;
 	evrdma_conn_setcb(conn->conn, recv_came, conn_event, conn);
@@ -422,7 +450,7 @@ static void fill_options(struct perf_client *client)
 	const uint32_t words = 8;
 	const struct perf_hello hello = { client->result.test, client->window,
 		(uint32_t)client->result.size };
-	const struct perf_hello idle = { client->result.test, 1, 1 };
+	const struct perf_hello idle = { PERF_CONNECT, 1, 1 };
 	struct evrdma_conn_options *options = &client->conn_options;
 
 	perf_hello_pack(&hello, client->greeting);
@@ -486,7 +514,8 @@ static void start_run(struct perf_client *client)
 	struct perf_result *result = &client->result;
 
 	client->window = in_turn(options->test) ? 1 : perf_window(options->window, result->size);
-	client->begun = client->there = client->reported = client->closed = 0;
+	client->begun = client->connected = client->asked = client->there = 0;
+	client->reported = client->closed = 0;
 	result->window = client->window;
 	result->messages = 0;
 	memset(&result->hist, 0, sizeof(result->hist));

@@ -17,9 +17,10 @@ static const char usage[] =
 	"usage: evrdma-perf [-b address] [-p port] [-e microseconds] [-T seconds]\n"
 	"       evrdma-perf -s server [-t test] [-S bytes] [-C messages] [-w window]\n"
 	"                   [-n connections] [-i connections] [-b address] [-p port]\n"
-	"                   [-e microseconds] [-T seconds] [-J] [-h]\n"
+	"                   [-e microseconds] [-T seconds] [-J]\n"
 	"       evrdma-perf -m group [-b address] [-p port] [-e microseconds]\n"
 	"                   [-T seconds] [-J]\n"
+	"       evrdma-perf -h\n"
 	"\t-s  be the client of this server, or with -t group, the sender to this group\n"
 	"\t-m  be a receiver of this group; without -s and -m, be the server\n"
 	"\t-t  ping (the default): messages there and back, one at a time\n"
@@ -103,7 +104,8 @@ static int check(const struct perf_options *options)
 	if (options->test == PERF_GROUP && (options->connections > 1 || options->idle))
 		return tool_complain(PERF, "-n, -i: a sender to a group has no connections");
 	if (options->test == PERF_CONNECT && options->idle)
-		return tool_complain(PERF, "-i: -t connect has none but idle ones; give -n");
+		return tool_complain(
+			PERF, "-i: -t connect sends nothing on any; give their number with -n");
 	return 0;
 }
 
@@ -115,7 +117,7 @@ int perf_read_options(struct perf_options *options, int argc, char **argv)
 		{ 'b', .text = &options->bind },
 		{ 't', .read = read_test },
 		{ 'S', 10, 1, PERF_SIZE_MAX, &options->size, .flag = &options->describes_run,
-			.read = read_size },
+			.read = read_size, .word = "all" },
 		{ 'C', 10, 1, 1000000000, &options->count, .flag = &options->describes_run },
 		{ 'w', 10, 1, PERF_WINDOW_MAX, &options->window, .flag = &options->describes_run },
 		{ 'n', 10, 1, 32767, &options->connections, .flag = &options->describes_run },

@@ -1,6 +1,7 @@
 /* The server of evrdma-perf: gets ready what a client's greeting asks for, and counts what comes.
  */
 #include "perf.h"
+#include "perf_complaints.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +10,6 @@
 #include <unistd.h>
 
 enum {
-	NAME_MAX_BYTES = ADDRESS_TEXT_MAX + 8,
 	SIZE_BITS = 32,
 	POOL_KEPT_BYTES = 4 << 20, /* of a pool that nobody uses; making it anew takes time */
 	SEND_DEPTH = 16 /* answers: the grants of two windows at most, four of each, and a report */
@@ -21,6 +21,7 @@ struct perf_server {
 	struct evrdma_pool *pools[SIZE_BITS]; /* of 1 << index bytes, for all */
 	long users[SIZE_BITS];		      /* peers that receive into them */
 	uint64_t bytes; /* that peers may fill, at most PERF_SERVER_MEMORY_MAX */
+	struct perf_complaints complaints;
 };
 
 /* A connection of a client. */
@@ -35,23 +36,15 @@ struct perf_peer {
 	uint64_t room; /* of the server's bytes, as long as it may be used */
 	uint64_t messages;
 	uint64_t bytes;
+	int done; /* all is through, says its client */
 };
-
-/* "client ADDRESS port N", in a buffer of NAME_MAX_BYTES bytes. */
-static const char *name_of(char *name, const struct sockaddr *addr)
-{
-	char text[ADDRESS_TEXT_MAX];
-
-	snprintf(name, NAME_MAX_BYTES, "client %s", address_text(text, addr));
-	return name;
-}
 
 static void tell_error(const struct perf_peer *peer, const struct evrdma_error *error)
 {
-	char name[NAME_MAX_BYTES];
+	char text[TOOL_ERROR_TEXT_MAX];
 
-	ends_tell_error(&peer->server->perf->ends,
-		name_of(name, evrdma_conn_get_peer_addr(peer->conn)), error);
+	perf_complain(&peer->server->complaints, evrdma_conn_get_peer_addr(peer->conn), "%s",
+		ends_error_text(text, error));
 }
 
 static void fail(struct perf_peer *peer, int ret)
@@ -151,6 +144,7 @@ static int word_came(struct perf_peer *peer, const struct evrdma_recv *recv)
 	case PERF_START:
 		return say_ready(peer);
 	case PERF_DONE:
+		peer->done = 1;
 		return say_report(peer);
 	default:
 		return -EPROTO;
@@ -200,6 +194,16 @@ static void free_peer(struct perf_peer *peer)
 	free(peer);
 }
 
+/* One on which nothing is sent just ends. */
+static void disconnected(struct perf_peer *peer)
+{
+	if (!peer->done && peer->hello.test != PERF_CONNECT && !peer->server->perf->tool.stopping)
+		perf_complain(&peer->server->complaints, evrdma_conn_get_peer_addr(peer->conn),
+			"it was gone before its run was over");
+	give_room_back(peer);
+	evrdma_conn_close(peer->conn);
+}
+
 static void conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
 	const struct evrdma_error *error, void *arg)
 {
@@ -213,8 +217,7 @@ static void conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
 		evrdma_conn_close(conn);
 		break;
 	case EVRDMA_CONN_DISCONNECTED:
-		give_room_back(peer);
-		evrdma_conn_close(conn);
+		disconnected(peer);
 		break;
 	case EVRDMA_CONN_CLOSED:
 		free_peer(peer);
@@ -271,18 +274,22 @@ static size_t recv_size(const struct perf_peer *peer)
 	return is_data && peer->hello.size > PERF_WORD_BYTES ? peer->hello.size : PERF_WORD_BYTES;
 }
 
-static int take_room(struct perf_peer *peer)
+/* How many bytes its run may fill here. */
+static uint64_t room_of(const struct perf_peer *peer)
 {
-	struct perf_server *server = peer->server;
 	uint64_t bufs = recv_depth(peer);
-	uint64_t room;
 
 	/* What is being sent back is replaced meanwhile. */
 	if (peer->hello.test == PERF_PING)
 		bufs += SEND_DEPTH;
-	room = bufs << peer->pool;
-	if (is_rdma(peer))
-		room += peer->hello.size;
+	return (bufs << peer->pool) + (is_rdma(peer) ? peer->hello.size : 0);
+}
+
+static int take_room(struct perf_peer *peer)
+{
+	struct perf_server *server = peer->server;
+	uint64_t room = room_of(peer);
+
 	if (room > PERF_SERVER_MEMORY_MAX - server->bytes)
 		return -1;
 	peer->room = room;
@@ -324,42 +331,46 @@ static struct perf_peer *make_peer(struct perf_server *server, const struct perf
 	return peer;
 }
 
-static void refuse(
-	struct perf_server *server, struct evrdma_request *request, enum perf_refusal refusal)
+static void refuse(struct evrdma_request *request, enum perf_refusal refusal)
 {
 	uint8_t bytes[PERF_REFUSAL_BYTES];
 
 	perf_refusal_pack(refusal, bytes);
 	evrdma_request_reject(request, bytes, sizeof(bytes));
-	server->perf->tool.status = EXIT_FAILURE;
 }
 
 static void refuse_for(struct perf_server *server, struct evrdma_request *request, int err)
 {
-	char name[NAME_MAX_BYTES];
+	const struct evrdma_error error = {
+		.err = err, .step = EVRDMA_STEP_ACCEPT, .cm_event = -1
+	};
+	char text[TOOL_ERROR_TEXT_MAX];
 
-	ends_tell_call(&server->perf->ends, name_of(name, evrdma_request_get_peer_addr(request)),
-		EVRDMA_STEP_ACCEPT, err);
-	refuse(server, request, PERF_REFUSAL_FAULT);
+	perf_complain(&server->complaints, evrdma_request_get_peer_addr(request), "%s",
+		ends_error_text(text, &error));
+	refuse(request, PERF_REFUSAL_FAULT);
 }
 
 static void refuse_greeting(struct perf_server *server, struct evrdma_request *request)
 {
-	char name[NAME_MAX_BYTES];
-
-	tool_complain(PERF, "%s: it is no evrdma-perf, or of another version",
-		name_of(name, evrdma_request_get_peer_addr(request)));
-	refuse(server, request, PERF_REFUSAL_GREETING);
+	perf_complain(&server->complaints, evrdma_request_get_peer_addr(request),
+		"it is no evrdma-perf, or of another version");
+	refuse(request, PERF_REFUSAL_GREETING);
 }
 
-static void refuse_memory(struct perf_server *server, struct evrdma_request *request)
+static unsigned long long mib(uint64_t bytes)
 {
-	char name[NAME_MAX_BYTES];
+	return (unsigned long long)(bytes + (1 << 20) - 1) >> 20;
+}
 
-	tool_complain(PERF, "%s: it asks for more memory than the %llu MiB for all",
-		name_of(name, evrdma_request_get_peer_addr(request)),
-		(unsigned long long)PERF_SERVER_MEMORY_MAX >> 20);
-	refuse(server, request, PERF_REFUSAL_MEMORY);
+static void refuse_memory(struct perf_peer *peer, struct evrdma_request *request)
+{
+	struct perf_server *server = peer->server;
+
+	perf_complain(&server->complaints, evrdma_request_get_peer_addr(request),
+		"a connection of %llu MiB, while others have %llu of the %llu MiB for all",
+		mib(room_of(peer)), mib(server->bytes), mib(PERF_SERVER_MEMORY_MAX));
+	refuse(request, PERF_REFUSAL_MEMORY);
 }
 
 /* Once it has a connection, that one's end is the peer's. */
@@ -388,7 +399,7 @@ static void greeting_came(
 	if (!peer) {
 		refuse_for(server, request, ENOMEM);
 	} else if (take_room(peer)) {
-		refuse_memory(server, request);
+		refuse_memory(peer, request);
 		free_peer(peer);
 	} else {
 		accept_peer(peer, request);
@@ -440,6 +451,7 @@ void perf_server_start(struct perf *perf)
 		return;
 	}
 	server->perf = perf;
+	server->complaints.tool = &perf->tool;
 	server->listener = evrdma_listener_new(
 		perf->base, ends_local(&perf->ends), NULL, request_came, server);
 	if (!server->listener) {
@@ -452,5 +464,7 @@ void perf_server_start(struct perf *perf)
 
 void perf_server_free(struct perf_server *server)
 {
+	if (server)
+		perf_complaints_end(&server->complaints);
 	free(server);
 }

@@ -97,7 +97,7 @@ void rping_failed(struct rping_peer *peer, const struct evrdma_error *error)
 		return;
 	give_up(peer);
 	if (goes_on(peer))
-		ends_tell_error(&test->ends, NULL, error);
+		ends_tell_error(&test->ends, error);
 	else
 		ends_fail_error(&test->ends, error);
 }

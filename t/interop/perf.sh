@@ -123,8 +123,30 @@ stranger() {
 full_output() { timeout 60 "$perf" -s "$EVR_IP4" -C 1 >/dev/full 2>"$tmp/err"; }
 
 # As many buffers as a server gives to all; others are served beside.
-too_much() { client -t send -S 67108864 -w 1 -n 17 -C 1; }
+# Who is refused has not taken any memory yet: 64 MiB of its own are enough.
+too_much() {
+	prlimit --data=67108864 timeout 60 "$perf" -s "$EVR_IP4" -t send -S 67108864 -w 1 -n 17 -C 1 \
+		>"$tmp/out" 2>"$tmp/err"
+}
 others_are_served() { client -C 10 && has_row ping 64 10; }
+
+# One of twenty connections: each is told, the first at once and the others by their number.
+killed_crowd() {
+	"$perf" -s "$EVR_IP4" -t send -n 20 -C 1000000000 >/dev/null 2>&1 & pid=$!
+	sleep 2
+	kill -KILL $pid
+	wait $pid
+	others_are_served
+}
+
+# server_says_of TEXT N: that of so many connections, and not in a line for each.
+server_says_of() {
+	server_says "$1" || return
+	grep -F "$1" "$tmp/server.err" | awk -v n="$2" '
+		/so it is with/ { sub(/.*so it is with /, ""); told += $1; next }
+		{ told++ }
+		END { exit !(told == n && NR < n) }'
+}
 
 # Whom it refused, and why.
 server_says() { cat "$tmp/server.err"; grep -Eq "^evrdma-perf: client $EVR_IP4 port [0-9]+: $1" "$tmp/server.err"; }
@@ -203,13 +225,22 @@ cell "$kind: no server of IPv6" fails "the address of a group; give -t group" no
 cell "$kind: a receiver is told nothing" fails "leave them out" receiver_with
 : >"$tmp/out"
 cell "$kind: what is printed gets lost" fails "not all that was to be printed" full_output
-cell "$kind: interrupted" fails "interrupted after" interrupted_in_the_middle
 cell "$kind: the server ends well" end_server 0
+cell "$kind: and has said nothing" [ ! -s "$tmp/server.err" ]
+start_server
+cell "$kind: interrupted" fails "interrupted after" interrupted_in_the_middle
+cell "$kind: the server goes on" others_are_served
+cell "$kind: the server of a run without an end says so by its status" end_server 1
+cell "$kind: and whose it was" server_says "it was gone before its run was over"
+start_server
+cell "$kind: many clients' connections killed at once" killed_crowd
+cell "$kind: the server says so by its status" end_server 1
+cell "$kind: and in few lines" server_says_of "it was gone before its run was over" 20
 start_server
 cell "$kind: more than the server gives" fails "the server has no room for that much" too_much
 cell "$kind: and others are served" others_are_served
 cell "$kind: the server that gave no more says so by its status" end_server 1
-cell "$kind: and to whom" server_says "it asks for more memory than the 1024 MiB for all"
+cell "$kind: and to whom" server_says "a connection of 384 MiB, while others have 768 of the 1024 MiB for all"
 start_server
 cell "$kind: a stranger is refused, and others are served" stranger
 cell "$kind: the server that refused says so by its status" end_server 1

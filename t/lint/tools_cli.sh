@@ -137,6 +137,8 @@ for option in C L P; do
 done
 refuses "evrdma-perf refuses an unknown test" "-t pong: no such test" evrdma-perf -t pong
 refuses "evrdma-perf refuses a size that is a word" "-S most: not a number" evrdma-perf -s 127.0.0.1 -S most
+refuses "evrdma-perf knows of one word for a size" "-S 64k: not a number; give a number from 1 to 67108864, or all" \
+	evrdma-perf -s 127.0.0.1 -S 64k
 refuses "evrdma-perf refuses a size of nothing" "-S 0: out of range" evrdma-perf -S 0
 refuses "evrdma-perf refuses a window of nothing" "-w 0: out of range" evrdma-perf -w 0
 refuses "evrdma-perf is not both ends of a group" "-s and -m" evrdma-perf -s 239.0.0.1 -m 239.0.0.1
@@ -144,7 +146,7 @@ refuses "evrdma-perf refuses a datagram without room for its number" "give at le
 	evrdma-perf -t group -s 239.0.0.1 -S 15
 refuses "evrdma-perf refuses all sizes of a connect" "-S all: -t connect sends no messages" \
 	evrdma-perf -t connect -s 127.0.0.1 -S all
-refuses "evrdma-perf has no idle ones beside a connect" "-t connect has none but idle ones" \
+refuses "evrdma-perf has no idle ones beside a connect" "-t connect sends nothing on any" \
 	evrdma-perf -t connect -s 127.0.0.1 -i 1
 refuses "evrdma-perf refuses a server that is given a test" "the server runs what its clients ask for" \
 	evrdma-perf -t ping

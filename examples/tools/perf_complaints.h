@@ -1,0 +1,30 @@
+/*
+ * What a server of evrdma-perf says of its clients. Who has thousands of connections is told in two
+ * lines, not in thousands: the first at once, and how many more there were of the same.
+ */
+#ifndef TOOLS_PERF_COMPLAINTS_H
+#define TOOLS_PERF_COMPLAINTS_H
+
+#include "common.h"
+
+#define PERF_COMPLAINT_MAX TOOL_ERROR_TEXT_MAX
+
+struct event;
+struct sockaddr;
+
+/* All 0 but the tool. */
+struct perf_complaints {
+	struct tool *tool;
+	struct event *timer; /* a second after the first */
+	char text[PERF_COMPLAINT_MAX];
+	long more; /* of the same */
+};
+
+/* Makes the tool's status 1. addr: the client's, of this connection. */
+void perf_complain(struct perf_complaints *complaints, const struct sockaddr *addr,
+	const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Says what is still to be said. */
+void perf_complaints_end(struct perf_complaints *complaints);
+
+#endif
