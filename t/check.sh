@@ -22,7 +22,7 @@ short) which=short stages=$short ;;
 all) which=all stages=$all ;;
 *) which='' stages=$* ;;
 esac
-passed=0 failed=0 skipped=0 built='' guest_pid=''
+passed=0 failed=0 skipped=0 built='' guest_pid='' kernels_pid=''
 jobs=$(($(nproc) * 2)) # for tests, which wait as well as work
 unset MAKEFLAGS MFLAGS MAKELEVEL top_srcdir top_builddir
 
@@ -162,8 +162,7 @@ brief() {
 # The devices that are least like those that all other tests run on.
 odd_profiles() { EVR_PROFILES='mlx5 odd' EVR_SERIES=no "$@"; }
 
-# The distribution's kernel for QEMU, which is the only one for a tree with sanitizers, and its source as
-# user-mode Linux where that can be had.
+# The distribution's kernel for QEMU, and its source as user-mode Linux where that can be had.
 guest_kernels='t/guest/fetch qemu && { t/guest/fetch uml || echo "check: no user-mode Linux: QEMU alone"; }'
 
 # guest TREE TARGET [OPTION]...: begins it. Guests wait more than they work, so the stages after it go
@@ -177,9 +176,8 @@ guest() {
 	rm -rf "$work/$guest_tree/t/guest/log"
 	guest_log=$work/log/$guest_tree-$guest_target.log guest_since=$(date +%s)
 	: >"$guest_log" # which may be read before the shell has begun
-	case $guest_tree in sanitizers) kernels='t/guest/fetch qemu' ;; *) kernels=$guest_kernels ;; esac
 	# shellcheck disable=SC2016 # expanded by the shell that is started
-	setsid sh -c "$kernels"' && exec make -C "$1" "$2"' sh "$work/$guest_tree" "$guest_target" \
+	setsid sh -c "$guest_kernels"' && exec make -C "$1" "$2"' sh "$work/$guest_tree" "$guest_target" \
 		>"$guest_log" 2>&1 </dev/null &
 	guest_pid=$!
 }
@@ -242,7 +240,9 @@ check_cells() {
 finish() {
 	trap - EXIT
 	[ "$1" -eq 0 ] || count 0 1 0
-	[ -z "$guest_pid" ] || kill -- "-$guest_pid" 2>/dev/null || :
+	for group in $guest_pid $kernels_pid; do
+		kill -- "-$group" 2>/dev/null || :
+	done
 	[ ! -s "$work/log/failures" ] || { say "what failed or was skipped:"; cat "$work/log/failures"; }
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[ "$passed" -gt 0 ] && [ "$failed" -eq 0 ] && [ "$skipped" -eq 0 ]
@@ -256,7 +256,8 @@ mkdir -p "$work/log"
 begin=$(date +%s)
 step "set-up" t/setup.sh
 step "autoreconf" t/bootstrap.sh
-sh -c "$guest_kernels" >"$work/log/kernels.log" 2>&1 </dev/null &	# beside the builds; who needs it waits for it
+setsid sh -c "$guest_kernels" >"$work/log/kernels.log" 2>&1 </dev/null &
+kernels_pid=$! # beside the builds; who needs it waits for it
 case " $stages " in # the same of this
 *" libevent "*) t/conform/libevent_source.sh >"$work/log/libevent.log" 2>&1 </dev/null & ;;
 esac

@@ -20,13 +20,16 @@ struct perf_conn {
 	uint64_t done;	  /* of them, what is through; of a ping, answered */
 	uint64_t credits; /* how many more the server has room for */
 	uint64_t begin_ns;
-	int finished; /* it said DONE */
+	int ready;    /* says the server, */
+	int finished; /* it said DONE, */
+	int reported; /* and the server has counted */
 };
 
 struct perf_client {
 	struct perf *perf;
 	struct perf_conn *conns;
 	struct evrdma_pool *recv_pool;
+	struct evrdma_pool *word_pool; /* what an idle one receives */
 	struct evrdma_pool *send_pool;
 	struct evrdma_conn_options conn_options;
 	struct evrdma_conn_options idle_options; /* a START goes, and a READY comes */
@@ -228,18 +231,28 @@ static void report_came(struct perf_conn *conn, const struct perf_word *report)
 	disconnect_all(client);
 }
 
+static void ready_came(struct perf_conn *conn, const struct perf_word *ready)
+{
+	conn->ready = 1;
+	conn->remote = ready->remote;
+	ask_next(conn->client);
+	one_there(conn->client);
+}
+
+/* Each is said once, and to whom has asked for it. */
 static void word_came(struct perf_conn *conn, const struct evrdma_recv *recv)
 {
 	struct perf_word word = { .type = PERF_DATA };
 
-	if (!perf_word_unpack(&word, recv->data, recv->len) && word.type == PERF_READY) {
-		conn->remote = word.remote;
-		ask_next(conn->client);
-		one_there(conn->client);
+	conn->client->perf->quiet_s = 0;
+	if (!perf_word_unpack(&word, recv->data, recv->len) && word.type == PERF_READY &&
+		!conn->ready) {
+		ready_came(conn, &word);
 	} else if (word.type == PERF_GRANT) {
 		conn->credits += word.messages;
 		pump(conn);
-	} else if (word.type == PERF_REPORT) {
+	} else if (word.type == PERF_REPORT && conn->finished && !conn->reported) {
+		conn->reported = 1;
 		report_came(conn, &word);
 	} else {
 		check(conn, -EPROTO);
@@ -253,7 +266,7 @@ static void recv_came(struct evrdma_conn *unused, const struct evrdma_recv *recv
 
 	if (is_over(conn->client))
 		return;
-	if (recv->len == conn->client->result.size && data[0] == PERF_DATA)
+	if (recv->len == conn->client->result.size && data[0] == PERF_DATA && conn->done < conn->sent)
 		answer_came(conn);
 	else
 		word_came(conn, recv);
@@ -296,12 +309,16 @@ static void ask_next(struct perf_client *client)
 		say(conn, PERF_START);
 }
 
-/* Only now are buffers taken: who is refused needs none. */
+/* How many connections are begun, or got ready, at a time. */
+static uint32_t at_once(const struct perf_client *client)
+{
+	return perf_window(client->perf->options.window, client->result.size);
+}
+
+/* Only now is taken what they send, or read into: who is refused needs none. */
 static void all_connected(struct perf_client *client)
 {
-	uint32_t at_once = perf_window(client->perf->options.window, client->result.size);
-
-	for (uint32_t i = 0; i < at_once; i++)
+	for (uint32_t i = 0; i < at_once(client); i++)
 		ask_next(client);
 }
 
@@ -333,8 +350,9 @@ static void end_conns(struct perf_client *client)
 	free(client->conns);
 	client->conns = NULL;
 	evrdma_pool_free(client->recv_pool);
+	evrdma_pool_free(client->word_pool);
 	evrdma_pool_free(client->send_pool);
-	client->recv_pool = client->send_pool = NULL;
+	client->recv_pool = client->word_pool = client->send_pool = NULL;
 }
 
 static void next_run(struct perf_client *client)
@@ -447,7 +465,7 @@ static void begin_next(struct perf_client *client)
 
 static void fill_options(struct perf_client *client)
 {
-	const uint32_t words = 8;
+	const uint32_t words = 8, pongs = 2; /* these are large, and come one at a time */
 	const struct perf_hello hello = { client->result.test, client->window,
 		(uint32_t)client->result.size };
 	const struct perf_hello idle = { PERF_CONNECT, 1, 1 };
@@ -462,13 +480,14 @@ static void fill_options(struct perf_client *client)
 	/* All are ended at once, and the server has to answer all. */
 	options->drain_timeout_ms += (int)client->total * END_MS;
 	options->send_depth = client->window + words;
-	options->recv_depth = words;
+	options->recv_depth = client->result.test == PERF_PING ? pongs : words;
 	options->recv_pool = client->recv_pool;
 	options->initiator_depth =
 		(uint8_t)(client->window < PERF_READS ? client->window : PERF_READS);
 	client->idle_options = *options;
 	client->idle_options.private_data = client->idle_greeting;
 	client->idle_options.send_depth = client->idle_options.recv_depth = 1;
+	client->idle_options.recv_pool = client->word_pool;
 }
 
 /* The others follow, each when one is there: so both sides have something to do all the time. */
@@ -476,7 +495,7 @@ static void begin_first(struct perf_client *client)
 {
 	fill_options(client);
 	client->result.begin_ns = tool_now_ns();
-	for (long i = 0; i < client->perf->options.window; i++)
+	for (uint32_t i = 0; i < at_once(client); i++)
 		begin_next(client);
 }
 
@@ -489,8 +508,10 @@ static int make_room(struct perf_client *client)
 	client->send_pool = evrdma_pool_new(client->perf->base, size, 0);
 	client->recv_pool = evrdma_pool_new(
 		client->perf->base, client->result.test == PERF_PING ? size : PERF_WORD_BYTES, 0);
+	client->word_pool = evrdma_pool_new(client->perf->base, PERF_WORD_BYTES, 0);
 	client->conns = calloc((size_t)client->total, sizeof(*client->conns));
-	return client->conns && client->send_pool && client->recv_pool ? 0 : -1;
+	return client->conns && client->send_pool && client->recv_pool && client->word_pool ? 0
+											    : -1;
 }
 
 static uint64_t goal(const struct perf_client *client)

@@ -11,11 +11,15 @@
 
 static void say_more(struct perf_complaints *complaints)
 {
-	if (complaints->more)
-		tool_complain(complaints->tool->name, "so it is with %ld more: %s",
-			complaints->more, complaints->text);
-	complaints->more = 0;
-	complaints->text[0] = '\0';
+	for (int i = 0; i < PERF_COMPLAINTS_AT_ONCE; i++) {
+		struct perf_complaint *said = &complaints->said[i];
+
+		if (said->more)
+			tool_complain(complaints->tool->name, "so it is with %ld more: %s",
+				said->more, said->text);
+		said->more = 0;
+		said->text[0] = '\0';
+	}
 }
 
 static void second_is_over(evutil_socket_t unused, short what, void *arg)
@@ -24,15 +28,34 @@ static void second_is_over(evutil_socket_t unused, short what, void *arg)
 }
 
 /* Without a timer each is a line. */
-static void begin_second(struct perf_complaints *complaints, const char *text)
+static int begin_second(struct perf_complaints *complaints)
 {
 	const struct timeval second = { 1, 0 };
 
 	if (!complaints->timer)
 		complaints->timer =
 			evtimer_new(complaints->tool->event_base, second_is_over, complaints);
-	if (complaints->timer && !event_add(complaints->timer, &second))
-		strcpy(complaints->text, text);
+	if (!complaints->timer)
+		return -1;
+	return evtimer_pending(complaints->timer, NULL) ? 0
+							: evtimer_add(complaints->timer, &second);
+}
+
+/* Whether it is one of those of this second; now it is, if there is room. */
+static int is_known(struct perf_complaints *complaints, const char *text)
+{
+	struct perf_complaint *said = complaints->said, *end = said + PERF_COMPLAINTS_AT_ONCE;
+
+	while (said < end && said->text[0] && strcmp(said->text, text))
+		said++;
+	if (said == end || begin_second(complaints))
+		return 0;
+	if (said->text[0]) {
+		said->more++;
+		return 1;
+	}
+	strcpy(said->text, text);
+	return 0;
 }
 
 void perf_complain(
@@ -45,13 +68,9 @@ void perf_complain(
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	complaints->tool->status = EXIT_FAILURE;
-	if (!strcmp(text, complaints->text)) {
-		complaints->more++;
-		return;
-	}
-	say_more(complaints);
-	tool_complain(complaints->tool->name, "client %s: %s", address_text(name, addr), text);
-	begin_second(complaints, text);
+	if (!is_known(complaints, text))
+		tool_complain(
+			complaints->tool->name, "client %s: %s", address_text(name, addr), text);
 }
 
 void perf_complaints_end(struct perf_complaints *complaints)

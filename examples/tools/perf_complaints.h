@@ -1,6 +1,7 @@
 /*
  * What a server of evrdma-perf says of its clients. Who has thousands of connections is told in two
- * lines, not in thousands: the first at once, and how many more there were of the same.
+ * lines, not in thousands: the first at once, and after a second how many more there were of the
+ * same.
  */
 #ifndef TOOLS_PERF_COMPLAINTS_H
 #define TOOLS_PERF_COMPLAINTS_H
@@ -12,12 +13,18 @@
 struct event;
 struct sockaddr;
 
+#define PERF_COMPLAINTS_AT_ONCE 4
+
+struct perf_complaint {
+	char text[PERF_COMPLAINT_MAX]; /* "": there is none */
+	long more;		       /* of the same */
+};
+
 /* All 0 but the tool. */
 struct perf_complaints {
 	struct tool *tool;
 	struct event *timer; /* a second after the first */
-	char text[PERF_COMPLAINT_MAX];
-	long more; /* of the same */
+	struct perf_complaint said[PERF_COMPLAINTS_AT_ONCE];
 };
 
 /* Makes the tool's status 1. addr: the client's, of this connection. */

@@ -28,7 +28,9 @@ struct perf_group {
 	uint64_t sent;
 	uint64_t done;
 	int ends; /* that were sent */
-	uint32_t sender; /* whose run is received: its QP */
+	/* Whose run is received. */
+	uint32_t sender_qp;
+	struct sockaddr_storage sender;
 	struct perf_result result;
 };
 
@@ -44,6 +46,8 @@ static int check(struct perf_group *group, int ret)
 
 static void finish(struct perf_group *group)
 {
+	if (group->end_timer)
+		event_del(group->end_timer);
 	perf_unwatch(group->perf);
 	perf_print(&group->perf->options, &group->result, 1);
 	tool_stop(&group->perf->tool);
@@ -96,6 +100,8 @@ static void end_again(evutil_socket_t unused, short what, void *arg)
 {
 	struct perf_group *group = arg;
 
+	if (is_over(group))
+		return;
 	if (group->ends++ == ENDS)
 		finish(group);
 	else
@@ -137,13 +143,32 @@ static void end_came(struct perf_group *group, uint64_t total)
 	finish(group);
 }
 
+/* Two machines may have queue pairs of one number. Who cannot be told has no address. */
+static void name_sender(const struct perf_group *group, const struct evrdma_recv *recv,
+	struct sockaddr_storage *sender)
+{
+	memset(sender, 0, sizeof(*sender));
+	evrdma_dgram_get_sender(group->dgram, recv, sender);
+}
+
+static int is_sender(const struct perf_group *group, const struct evrdma_recv *recv)
+{
+	struct sockaddr_storage sender;
+
+	if (recv->src_qp != group->sender_qp)
+		return 0;
+	name_sender(group, recv, &sender);
+	return !memcmp(&sender, &group->sender, sizeof(sender));
+}
+
 static void data_came(struct perf_group *group, const struct evrdma_recv *recv)
 {
 	group->result.end_ns = tool_now_ns();
 	if (!group->result.messages++) {
 		group->result.begin_ns = group->result.end_ns;
 		group->result.size = recv->len;
-		group->sender = recv->src_qp;
+		group->sender_qp = recv->src_qp;
+		name_sender(group, recv, &group->sender);
 		perf_watch(group->perf, 0);
 	}
 	group->perf->progress++;
@@ -160,7 +185,7 @@ static void recv_came(struct evrdma_dgram *unused, const struct evrdma_recv *rec
 	what = be64toh(wire[1]);
 	if (what >> TOTAL_BITS != (uint64_t)group->perf->options.port)
 		return;
-	if (group->result.messages && group->sender != recv->src_qp)
+	if (group->result.messages && !is_sender(group, recv))
 		return;
 	if (be64toh(wire[0]) == END_NUMBER)
 		end_came(group, what & (((uint64_t)1 << TOTAL_BITS) - 1));
@@ -241,7 +266,6 @@ static struct perf_group *make(struct perf *perf, size_t buf_bytes)
 	}
 	group->perf = perf;
 	group->result.test = PERF_GROUP;
-	group->result.window = perf->options.window;
 	return group;
 }
 
@@ -253,6 +277,7 @@ void perf_group_send(struct perf *perf)
 	if (!group)
 		return;
 	group->result.size = (size_t)perf->options.size;
+	group->result.window = perf->options.window;
 	evrdma_dgram_options_init(&options);
 	options.send_depth = (uint32_t)perf->options.window + ENDS;
 	options.recv_depth = 0;

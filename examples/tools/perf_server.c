@@ -12,7 +12,9 @@
 enum {
 	SIZE_BITS = 32,
 	POOL_KEPT_BYTES = 4 << 20, /* of a pool that nobody uses; making it anew takes time */
-	SEND_DEPTH = 16 /* answers: the grants of two windows at most, four of each, and a report */
+	SEND_DEPTH =
+		16,    /* answers: the grants of two windows at most, four of each, and a report */
+	PONG_DEPTH = 4 /* of a ping, which may be large and waits for each */
 };
 
 struct perf_server {
@@ -195,9 +197,14 @@ static void free_peer(struct perf_peer *peer)
 }
 
 /* One on which nothing is sent just ends. */
+static int is_done(const struct perf_peer *peer)
+{
+	return peer->done || peer->hello.test == PERF_CONNECT;
+}
+
 static void disconnected(struct perf_peer *peer)
 {
-	if (!peer->done && peer->hello.test != PERF_CONNECT && !peer->server->perf->tool.stopping)
+	if (!is_done(peer) && !peer->server->perf->tool.stopping)
 		perf_complain(&peer->server->complaints, evrdma_conn_get_peer_addr(peer->conn),
 			"it was gone before its run was over");
 	give_room_back(peer);
@@ -220,6 +227,8 @@ static void conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
 		disconnected(peer);
 		break;
 	case EVRDMA_CONN_CLOSED:
+		if (!is_done(peer))
+			perf->tool.status = EXIT_FAILURE;
 		free_peer(peer);
 		break;
 	case EVRDMA_CONN_CONNECTED:
@@ -255,6 +264,13 @@ static int make_memory(struct perf_peer *peer)
 	return peer->memory ? 0 : -1;
 }
 
+static uint32_t send_depth(const struct perf_peer *peer)
+{
+	if (peer->hello.test == PERF_CONNECT)
+		return 1;
+	return peer->hello.test == PERF_PING ? PONG_DEPTH : SEND_DEPTH;
+}
+
 /* For PERF_SEND twice the window, so that who sends seldom waits for a grant. */
 static uint32_t recv_depth(const struct perf_peer *peer)
 {
@@ -281,7 +297,7 @@ static uint64_t room_of(const struct perf_peer *peer)
 
 	/* What is being sent back is replaced meanwhile. */
 	if (peer->hello.test == PERF_PING)
-		bufs += SEND_DEPTH;
+		bufs += PONG_DEPTH;
 	return (bufs << peer->pool) + (is_rdma(peer) ? peer->hello.size : 0);
 }
 
@@ -306,7 +322,7 @@ static int make_conn(struct perf_peer *peer)
 	options.recv_pool = pool_at(peer->server, peer->pool);
 	if (!options.recv_pool || make_memory(peer))
 		return -1;
-	options.send_depth = peer->hello.test == PERF_CONNECT ? 1 : SEND_DEPTH;
+	options.send_depth = send_depth(peer);
 	options.recv_depth = recv_depth(peer);
 	options.responder_resources = PERF_READS;
 	options.keepalive_ms = (int)peer->server->perf->options.patience_s * 1000;
@@ -368,8 +384,8 @@ static void refuse_memory(struct perf_peer *peer, struct evrdma_request *request
 	struct perf_server *server = peer->server;
 
 	perf_complain(&server->complaints, evrdma_request_get_peer_addr(request),
-		"a connection of %llu MiB, while others have %llu of the %llu MiB for all",
-		mib(room_of(peer)), mib(server->bytes), mib(PERF_SERVER_MEMORY_MAX));
+		"a connection of %llu MiB is more than others left of the %llu MiB for all",
+		mib(room_of(peer)), mib(PERF_SERVER_MEMORY_MAX));
 	refuse(request, PERF_REFUSAL_MEMORY);
 }
 

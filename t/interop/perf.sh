@@ -100,6 +100,22 @@ killed_in_the_middle() {
 	client -t "$1" -C 1000000000
 }
 
+ended_in_the_middle() {
+	(sleep 1; kill $server) &
+	client -t ping -C 1000000000
+}
+
+server_ended() {
+	wait $server && status=0 || status=$?
+	[ $status -eq "$1" ]
+}
+
+# 16 MiB each would be 800 MiB.
+idle_beside_large() {
+	prlimit --data=268435456 timeout 60 "$perf" -s "$EVR_IP4" -S 16777216 -C 3 -i 50 \
+		>"$tmp/out" 2>"$tmp/err" && has_row ping 16777216 3
+}
+
 stopped_in_the_middle() {
 	(sleep 1; kill -STOP $server) &
 	client -t ping -C 1000000000 -T 3
@@ -240,12 +256,19 @@ start_server
 cell "$kind: more than the server gives" fails "the server has no room for that much" too_much
 cell "$kind: and others are served" others_are_served
 cell "$kind: the server that gave no more says so by its status" end_server 1
-cell "$kind: and to whom" server_says "a connection of 384 MiB, while others have 768 of the 1024 MiB for all"
+cell "$kind: and to whom" server_says "a connection of 384 MiB is more than others left of the 1024 MiB for all"
 start_server
 cell "$kind: a stranger is refused, and others are served" stranger
 cell "$kind: the server that refused says so by its status" end_server 1
 cell "$kind: and whom" server_says "it is no evrdma-perf, or of another version"
 cell "$kind: a server on a terminal" on_a_terminal
+start_server
+cell "$kind: the server ended in the middle" fails "$EVR_IP4" ended_in_the_middle
+cell "$kind: it says so by its status" server_ended 1
+start_server
+cell "$kind: the largest ping" runs ping 67108864 3 -C 3
+cell "$kind: idle ones beside a large ping take no more" idle_beside_large
+cell "$kind: the server ends well after them" end_server 0
 for test in ping send write read; do
 	start_server
 	cell "$kind: the server killed in the middle of $test" fails "$EVR_IP4" \
