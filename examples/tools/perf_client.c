@@ -217,6 +217,7 @@ static void report_came(struct perf_conn *conn, const struct perf_word *report)
 {
 	struct perf_client *client = conn->client;
 
+	conn->reported = 1;
 	if (!is_all(client, report)) {
 		tool_fail(&client->perf->tool,
 			"%s: %llu messages of %llu bytes came, %ld were sent",
@@ -231,6 +232,32 @@ static void report_came(struct perf_conn *conn, const struct perf_word *report)
 	disconnect_all(client);
 }
 
+/* Nothing is sent on it; so it is with those that are made to be ended. */
+static int is_idle(const struct perf_conn *conn)
+{
+	const struct perf_client *client = conn->client;
+
+	return client->result.test == PERF_CONNECT ||
+	       conn - client->conns >= client->result.connections;
+}
+
+/* Each is said once, and to whom it is of use. */
+static int is_expected_word(const struct perf_conn *conn, enum perf_type type)
+{
+	const struct perf_client *client = conn->client;
+
+	switch (type) {
+	case PERF_READY:
+		return conn - client->conns < client->asked && !conn->ready;
+	case PERF_GRANT:
+		return client->there == client->total && !is_idle(conn);
+	case PERF_REPORT:
+		return conn->finished && !conn->reported;
+	default:
+		return 0;
+	}
+}
+
 static void ready_came(struct perf_conn *conn, const struct perf_word *ready)
 {
 	conn->ready = 1;
@@ -239,23 +266,20 @@ static void ready_came(struct perf_conn *conn, const struct perf_word *ready)
 	one_there(conn->client);
 }
 
-/* Each is said once, and to whom has asked for it. */
 static void word_came(struct perf_conn *conn, const struct evrdma_recv *recv)
 {
-	struct perf_word word = { .type = PERF_DATA };
+	struct perf_word word;
 
 	conn->client->perf->quiet_s = 0;
-	if (!perf_word_unpack(&word, recv->data, recv->len) && word.type == PERF_READY &&
-		!conn->ready) {
+	if (perf_word_unpack(&word, recv->data, recv->len) || !is_expected_word(conn, word.type)) {
+		check(conn, -EPROTO);
+	} else if (word.type == PERF_READY) {
 		ready_came(conn, &word);
 	} else if (word.type == PERF_GRANT) {
 		conn->credits += word.messages;
 		pump(conn);
-	} else if (word.type == PERF_REPORT && conn->finished && !conn->reported) {
-		conn->reported = 1;
-		report_came(conn, &word);
 	} else {
-		check(conn, -EPROTO);
+		report_came(conn, &word);
 	}
 }
 
@@ -266,22 +290,14 @@ static void recv_came(struct evrdma_conn *unused, const struct evrdma_recv *recv
 
 	if (is_over(conn->client))
 		return;
-	if (recv->len == conn->client->result.size && data[0] == PERF_DATA && conn->done < conn->sent)
+	if (recv->len == conn->client->result.size && data[0] == PERF_DATA &&
+		conn->done < conn->sent)
 		answer_came(conn);
 	else
 		word_came(conn, recv);
 }
 
 /* --- its connections ------------------------------------------------------------------------- */
-
-/* Nothing is sent on it; so it is with those that are made to be ended. */
-static int is_idle(const struct perf_conn *conn)
-{
-	const struct perf_client *client = conn->client;
-
-	return client->result.test == PERF_CONNECT ||
-	       conn - client->conns >= client->result.connections;
-}
 
 static int take_buf(struct perf_conn *conn)
 {

@@ -86,6 +86,14 @@ EXTRA_DIST += t/interop/echo_stream.sh t/interop/preload.sh t/interop/calls.awk 
 GUEST_TESTS += t/interop/tool_errors.sh:rxe t/interop/tool_errors.sh:siw
 GUEST_TESTS += t/interop/perf.sh:rxe t/interop/perf.sh:siw
 EXTRA_DIST += t/interop/perf.sh
+check_PROGRAMS += t/interop/perf_hostile
+t_interop_perf_hostile_SOURCES = t/interop/perf_hostile.c t/schedule/random.h \
+	examples/tools/perf_wire.c examples/tools/perf_wire.h
+t_interop_perf_hostile_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t -I$(top_srcdir)/examples/tools
+t_interop_perf_hostile_LDFLAGS = $(AM_LDFLAGS) -no-install
+t_interop_perf_hostile_LDADD = libevrdma.la $(LIBEVENT_LIBS)
+GUEST_TESTS += t/interop/perf_hostile.sh:rxe t/interop/perf_hostile.sh:siw
+EXTRA_DIST += t/interop/perf_hostile.sh
 EXTRA_DIST += t/interop/tool_errors.sh
 
 # The smaller tools, all pairs in one boot.
