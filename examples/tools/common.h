@@ -60,8 +60,6 @@ void tool_stop(struct tool *tool);
 void tool_hold(struct tool *tool);
 void tool_release(struct tool *tool);
 
-#define TOOL_ERROR_TEXT_MAX (EVRDMA_ERROR_TEXT_MAX + 256)
-
 /* Makes the status 1, says why on stderr in one line, and stops. Only the first failure is told. */
 void tool_fail(struct tool *tool, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -72,6 +70,8 @@ void tool_fail_error(struct tool *tool, const char *what, const struct evrdma_er
 /* The same for a tool that goes on: nothing is stopped, and every one is told. */
 void tool_tell_error(struct tool *tool, const char *what, const struct evrdma_error *error,
 	const struct tool_advice *advice);
+
+#define TOOL_ERROR_TEXT_MAX (EVRDMA_ERROR_TEXT_MAX + 256)
 
 /* Its text, without what; text has TOOL_ERROR_TEXT_MAX bytes, and is returned. */
 const char *tool_error_text(

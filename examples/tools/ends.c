@@ -53,7 +53,7 @@ void ends_fail_error(const struct ends *ends, const struct evrdma_error *error)
 
 void ends_tell_error(const struct ends *ends, const struct evrdma_error *error)
 {
-	tool_tell_error(ends->tool, ends_peer_text(ends), error, advice);
+	tool_tell_error(ends->tool, culprit(ends, error), error, advice);
 }
 
 const char *ends_error_text(char *text, const struct evrdma_error *error)
@@ -63,7 +63,9 @@ const char *ends_error_text(char *text, const struct evrdma_error *error)
 
 void ends_fail_call(const struct ends *ends, enum evrdma_step step, int err)
 {
-	tool_fail_call(ends->tool, ends_peer_text(ends), step, err, advice);
+	const struct evrdma_error error = { .err = err, .step = step, .cm_event = -1 };
+
+	ends_fail_error(ends, &error);
 }
 
 void ends_tell_call(const struct ends *ends, enum evrdma_step step, int err)

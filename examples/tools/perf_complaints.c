@@ -61,7 +61,7 @@ static int is_known(struct perf_complaints *complaints, const char *text)
 void perf_complain(
 	struct perf_complaints *complaints, const struct sockaddr *addr, const char *format, ...)
 {
-	char text[PERF_COMPLAINT_MAX], name[ADDRESS_TEXT_MAX];
+	char text[TOOL_ERROR_TEXT_MAX], name[ADDRESS_TEXT_MAX];
 	va_list args;
 
 	va_start(args, format);

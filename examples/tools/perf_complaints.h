@@ -8,16 +8,14 @@
 
 #include "common.h"
 
-#define PERF_COMPLAINT_MAX TOOL_ERROR_TEXT_MAX
-
 struct event;
 struct sockaddr;
 
 #define PERF_COMPLAINTS_AT_ONCE 4
 
 struct perf_complaint {
-	char text[PERF_COMPLAINT_MAX]; /* "": there is none */
-	long more;		       /* of the same */
+	char text[TOOL_ERROR_TEXT_MAX]; /* "": there is none */
+	long more;			/* of the same */
 };
 
 /* All 0 but the tool. */

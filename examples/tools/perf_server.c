@@ -12,9 +12,8 @@
 enum {
 	SIZE_BITS = 32,
 	POOL_KEPT_BYTES = 4 << 20, /* of a pool that nobody uses; making it anew takes time */
-	SEND_DEPTH =
-		16,    /* answers: the grants of two windows at most, four of each, and a report */
-	PONG_DEPTH = 4 /* of a ping, which may be large and waits for each */
+	SEND_DEPTH = 16, /* answers: the grants of two windows, four of each, and a report */
+	PONG_DEPTH = 4	 /* of a ping, which may be large and waits for each */
 };
 
 struct perf_server {
@@ -41,12 +40,12 @@ struct perf_peer {
 	int done; /* all is through, says its client */
 };
 
-static void tell_error(const struct perf_peer *peer, const struct evrdma_error *error)
+static void tell_error(
+	struct perf_server *server, const struct sockaddr *addr, const struct evrdma_error *error)
 {
 	char text[TOOL_ERROR_TEXT_MAX];
 
-	perf_complain(&peer->server->complaints, evrdma_conn_get_peer_addr(peer->conn), "%s",
-		ends_error_text(text, error));
+	perf_complain(&server->complaints, addr, "%s", ends_error_text(text, error));
 }
 
 static void fail(struct perf_peer *peer, int ret)
@@ -57,7 +56,7 @@ static void fail(struct perf_peer *peer, int ret)
 
 	if (!ret || peer->server->perf->tool.stopping)
 		return;
-	tell_error(peer, &error);
+	tell_error(peer->server, evrdma_conn_get_peer_addr(peer->conn), &error);
 	evrdma_conn_close(peer->conn);
 }
 
@@ -220,7 +219,7 @@ static void conn_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
 	switch (event) {
 	case EVRDMA_CONN_ERROR:
 		if (!perf->tool.stopping)
-			tell_error(peer, error);
+			tell_error(peer->server, evrdma_conn_get_peer_addr(conn), error);
 		evrdma_conn_close(conn);
 		break;
 	case EVRDMA_CONN_DISCONNECTED:
@@ -360,10 +359,8 @@ static void refuse_for(struct perf_server *server, struct evrdma_request *reques
 	const struct evrdma_error error = {
 		.err = err, .step = EVRDMA_STEP_ACCEPT, .cm_event = -1
 	};
-	char text[TOOL_ERROR_TEXT_MAX];
 
-	perf_complain(&server->complaints, evrdma_request_get_peer_addr(request), "%s",
-		ends_error_text(text, &error));
+	tell_error(server, evrdma_request_get_peer_addr(request), &error);
 	refuse(request, PERF_REFUSAL_FAULT);
 }
 

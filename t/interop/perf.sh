@@ -52,12 +52,17 @@ start_server() {
 	wait_listener 7474
 }
 
-# The server, which is to end by the signal with STATUS.
-end_server() {
-	kill $server
+# The server, which was told to end, ends with STATUS.
+server_ended() {
 	wait $server && status=0 || status=$?
 	cat "$tmp/server.out" "$tmp/server.err"
 	[ $status -eq "$1" ]
+}
+
+# end_server STATUS
+end_server() {
+	kill $server
+	server_ended "$1"
 }
 
 tests() {
@@ -105,11 +110,6 @@ ended_in_the_middle() {
 	client -t ping -C 1000000000
 }
 
-server_ended() {
-	wait $server && status=0 || status=$?
-	[ $status -eq "$1" ]
-}
-
 # 16 MiB each would be 800 MiB.
 idle_beside_large() {
 	prlimit --data=268435456 timeout 60 "$perf" -s "$EVR_IP4" -S 16777216 -C 3 -i 50 \
@@ -138,8 +138,8 @@ stranger() {
 # What cannot be printed is a failure.
 full_output() { timeout 60 "$perf" -s "$EVR_IP4" -C 1 >/dev/full 2>"$tmp/err"; }
 
-# As many buffers as a server gives to all; others are served beside.
-# Who is refused has not taken any memory yet: 64 MiB of its own are enough.
+# More buffers than a server gives to all; others are served beside. Who is refused has not taken any
+# memory for them yet.
 too_much() {
 	prlimit --data=67108864 timeout 60 "$perf" -s "$EVR_IP4" -t send -S 67108864 -w 1 -n 17 -C 1 \
 		>"$tmp/out" 2>"$tmp/err"

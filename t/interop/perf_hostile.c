@@ -125,17 +125,16 @@ static void request_came(
 
 static void stop(evutil_socket_t unused, short what, void *arg)
 {
-	event_free(*(struct event **)arg);
+	event_free(arg);
 	evrdma_base_close(base, NULL, NULL);
 }
 
 static void start_server(struct event_base *loop)
 {
-	static struct event *end;
+	struct event *end = evsignal_new(loop, SIGTERM, stop, event_self_cbarg());
 
 	if (!evrdma_listener_new(base, (struct sockaddr *)&peer, NULL, request_came, NULL))
 		ended("evrdma_listener_new");
-	end = evsignal_new(loop, SIGTERM, stop, &end);
 	if (!end || event_add(end, NULL))
 		ended("event_add");
 }
@@ -211,6 +210,14 @@ static void next_client(void)
 		evrdma_conn_close(client);
 }
 
+static void start_clients(struct event_base *loop)
+{
+	timer = evtimer_new(loop, enough, NULL);
+	if (!timer)
+		ended("evtimer_new");
+	next_client();
+}
+
 /* --- both ------------------------------------------------------------------------------------ */
 
 int main(int argc, char **argv)
@@ -226,17 +233,14 @@ int main(int argc, char **argv)
 	peer.sin_port = htons((uint16_t)atoi(argv[3]));
 	base = evrdma_base_new(loop, NULL);
 	pool = base ? evrdma_pool_new(base, BYTES, 0) : NULL;
-	timer = evtimer_new(loop, enough, NULL);
-	if (!pool || !timer)
+	if (!pool)
 		ended("evrdma_base_new");
 	left = argc > 4 ? atol(argv[4]) : 0;
 	if (left)
-		next_client();
+		start_clients(loop);
 	else
 		start_server(loop);
 	event_base_dispatch(loop); /* until the base is closed */
-	if (!left)
-		event_free(timer);
 	event_base_free(loop);
 	return 0;
 }

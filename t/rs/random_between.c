@@ -443,7 +443,6 @@ static void clean_up(const struct call *call)
 static void check(const struct call *call, unsigned place, const struct outcome *outcome)
 {
 	bool fails = outcome->ret < 0 && outcome->error == EBADF;
-
 	bool ends = outcome->ret < 0 && outcome->error == EAGAIN && between.by_number.events;
 
 	if (between.closed ? fails || (call->waits == NOW && outcome->ret >= 0)
