@@ -162,8 +162,7 @@ brief() {
 # The devices that are least like those that all other tests run on.
 odd_profiles() { EVR_PROFILES='mlx5 odd' EVR_SERIES=no "$@"; }
 
-# The distribution's kernel for QEMU, which is the only one for a tree with sanitizers, and its source as
-# user-mode Linux where that can be had.
+# The distribution's kernel for QEMU, and its source as user-mode Linux where that can be had.
 guest_kernels='t/guest/fetch qemu && { t/guest/fetch uml || echo "check: no user-mode Linux: QEMU alone"; }'
 
 # guest TREE TARGET [OPTION]...: begins it. Guests wait more than they work, so the stages after it go
@@ -177,9 +176,8 @@ guest() {
 	rm -rf "$work/$guest_tree/t/guest/log"
 	guest_log=$work/log/$guest_tree-$guest_target.log guest_since=$(date +%s)
 	: >"$guest_log" # which may be read before the shell has begun
-	case $guest_tree in sanitizers) kernels='t/guest/fetch qemu' ;; *) kernels=$guest_kernels ;; esac
 	# shellcheck disable=SC2016 # expanded by the shell that is started
-	setsid sh -c "$kernels"' && exec make -C "$1" "$2"' sh "$work/$guest_tree" "$guest_target" \
+	setsid sh -c "$guest_kernels"' && exec make -C "$1" "$2"' sh "$work/$guest_tree" "$guest_target" \
 		>"$guest_log" 2>&1 </dev/null &
 	guest_pid=$!
 }

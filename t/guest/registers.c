@@ -1,7 +1,8 @@
 /*
  * Each thread finds its floating-point registers as it left them: after system calls, faults,
- * signals and ticks, while others use theirs, and in the child of a fork. A kernel that keeps them
- * where they are for as long as it can, as that of uml.patch does, has to know all these.
+ * signals and ticks, while others use theirs, in the child of a fork, and as a tracer reads and
+ * sets them, who keeps his own. A kernel that keeps them where they are for as long as it can, as
+ * that of uml.patch does, has to know all these.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -10,8 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,8 +32,9 @@ static void handle(int unused)
 }
 
 /* What the register holds after a fault at the byte and the call. */
-static double after(double own, char *byte, long *number, long a, long b)
+static double after(double own, char *byte, long *number, const long args[4])
 {
+	register long fourth __asm__("r10") = args[3];
 	double then;
 
 	__asm__ volatile("movsd %[own], %%xmm7\n\t"
@@ -38,7 +42,8 @@ static double after(double own, char *byte, long *number, long a, long b)
 			 "syscall\n\t"
 			 "movsd %%xmm7, %[then]"
 			 : "+a"(*number), [then] "=m"(then)
-			 : [own] "m"(own), [byte] "r"(byte), "D"(a), "S"(b)
+			 : [own] "m"(own), [byte] "r"(byte), "D"(args[0]), "S"(args[1]),
+			 "d"(args[2]), "r"(fourth)
 			 : "rcx", "r11", "xmm7", "memory");
 	return then;
 }
@@ -69,13 +74,15 @@ static void check(const char *what, double own, double then)
 
 static void check_call(const char *what, double own, char *byte, long number, long a, long b)
 {
-	check(what, own, after(own, byte, &number, a, b));
+	const long args[4] = { a, b };
+
+	check(what, own, after(own, byte, &number, args));
 }
 
 static void check_fork(double own, char *byte)
 {
 	long pid = SYS_fork;
-	double then = after(own, byte, &pid, 0, 0);
+	double then = after(own, byte, &pid, (long[4]){ 0 });
 	int status;
 
 	if (!pid)
@@ -83,6 +90,52 @@ static void check_fork(double own, char *byte)
 	check("the parent", own, then);
 	if (pid < 0 || waitpid((pid_t)pid, &status, 0) != pid || status)
 		check("the child", own, -1);
+}
+
+enum { BEFORE = 7, SET = 9, TRACER = 11 };
+
+static void be_traced(char *byte)
+{
+	const long args[4] = { getpid(), SIGSTOP };
+	long number = SYS_kill;
+
+	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	_exit(after(BEFORE, byte, &number, args) != SET);
+}
+
+static double *seventh(struct user_fpregs_struct *regs)
+{
+	return (double *)&regs->xmm_space[7 * 4];
+}
+
+static void trace(pid_t pid, char *byte)
+{
+	struct user_fpregs_struct regs;
+	long number = SYS_ptrace;
+	const long args[4] = { PTRACE_SETFPREGS, pid, 0, (long)&regs };
+	double then;
+
+	if (waitpid(pid, NULL, 0) != pid || ptrace(PTRACE_GETFPREGS, pid, NULL, &regs))
+		abort();
+	check("a child that is traced", BEFORE, *seventh(&regs));
+	*seventh(&regs) = SET;
+	then = after(TRACER, byte, &number, args);
+	check("its tracer", TRACER, then);
+	if (number)
+		abort();
+}
+
+static void check_traced(void)
+{
+	char byte;
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		be_traced(&byte);
+	trace(pid, &byte);
+	if (ptrace(PTRACE_CONT, pid, NULL, NULL) || waitpid(pid, &status, 0) != pid || status)
+		check("a child whose registers were set", SET, -1);
 }
 
 static void *run(void *arg)
@@ -123,6 +176,8 @@ int main(void)
 	}
 	for (i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
+	setitimer(ITIMER_REAL, &(struct itimerval){ 0 }, NULL);
+	check_traced();
 	return atomic_load(&failed);
 }
 
