@@ -138,7 +138,8 @@ dev_down() {
 # does to a server that speaks first. iWARP wants the connecting side to send first (RFC 5044), and
 # the stock ucmatose's server sends as soon as it is established: siw's client, when late to read
 # the reply, takes the data behind it for a violation and fails the connection with EINVAL. Nothing
-# but another try can help a pair of stock tools there; it happens on the stock core as well.
+# but another try can help a pair of stock tools there; it happens on the stock core as well. With
+# many connections the client then ends, or polls for ever and is ended by its time limit.
 came_too_early() {
 	[ "$1" = siw ] && grep -q 'CONNECT_ERROR, error: -22' "$2"
 }

@@ -31,15 +31,15 @@ end_env() {
 }
 
 # end_run END SECONDS TOOL [ARGUMENT]...: the tool in place of this shell; for a subshell. The time
-# limit is busybox's because a static program starts several times faster under emulation.
+# limit is busybox's because a static program starts several times faster under emulation. A stock
+# tool says each line at once, as ours do: what it said is known of one that is ended, too.
 end_run() {
-	case $1 in
-	ours@*) bin=$ours_bin/$3 ;;
-	*) bin=/usr/bin/$3 ;;
-	esac
-	end=$1 seconds=$2
+	end=$1 seconds=$2 tool=$3
 	shift 3
-	set -- "$bin" "$@"
+	case $end in
+	ours@*) set -- "$ours_bin/$tool" "$@" ;;
+	*) set -- stdbuf -oL "/usr/bin/$tool" "$@" ;;
+	esac
 	[ "$seconds" -eq 0 ] || set -- busybox timeout "$seconds" "$@"
 	end_env "$end"
 	exec "$@"
