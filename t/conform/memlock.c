@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "conform/suite.h"
+#include "one_process.h"
 #include "conform/fixture.h"
 
 enum {

@@ -1,8 +1,6 @@
 #include "conform/suite.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <unistd.h>
+#include "one_process.h"
 
 static TCase *(*const cases[])(void) = {
 	close_case,
@@ -43,28 +41,6 @@ static TCase *(*const cases[])(void) = {
 	bufferevent_threads_case,
 };
 
-/*
- * With a sanitizer a process of its own costs most tests more than they do themselves: they share
- * one, unless CK_FORK says otherwise. Check's time-outs need processes; one alarm ends what hangs.
- */
-#ifdef __SANITIZE_ADDRESS__
-static bool share_a_process(SRunner *runner)
-{
-	enum { HANG_S = 1800 };
-
-	if (getenv("CK_FORK"))
-		return false;
-	srunner_set_fork_status(runner, CK_NOFORK);
-	alarm(HANG_S);
-	return true;
-}
-#else
-static bool share_a_process(SRunner *runner)
-{
-	return false;
-}
-#endif
-
 int run_suite(const char *name, TCase *(*const more[])(void), size_t n)
 {
 	Suite *suite = suite_create(name);
@@ -77,10 +53,7 @@ int run_suite(const char *name, TCase *(*const more[])(void), size_t n)
 	for (i = 0; i < n; i++)
 		suite_add_tcase(suite, more[i]());
 	runner = srunner_create(suite);
-	if (share_a_process(runner))
-		srunner_run_tagged(runner, NULL, NULL, NULL, OWN_PROCESS, CK_ENV);
-	else
-		srunner_run_all(runner, CK_ENV);
+	run_in_one_process(runner);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
 	return failed ? 1 : 0;

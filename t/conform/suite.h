@@ -37,9 +37,6 @@ TCase *memory_case(void);
 TCase *bufferevent_case(void);
 TCase *bufferevent_threads_case(void);
 
-/* Tagged so, a case is run in no process that others have been in. */
-#define OWN_PROCESS "own_process"
-
 /* Runs them all, and the n more of the testbed's own; returns main's status. */
 int run_suite(const char *name, TCase *(*const more[])(void), size_t n);
 

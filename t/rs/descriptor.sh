@@ -7,7 +7,9 @@ case $1 in rxe) many=250 ;; *) many=12 ;; esac
 
 # suite WHICH ADDRESS MANY: each of its tests by name.
 suite() {
-	CK_TAP_LOG_FILE_NAME=$tmp/tap CK_VERBOSITY=silent "$top_builddir/t/rs/device" "$1" "$2" "$3"
+	EVR_ONE_PROCESS=yes CK_TAP_LOG_FILE_NAME=$tmp/tap CK_VERBOSITY=silent \
+		"$top_builddir/t/rs/device" "$1" "$2" "$3" && status=0 || status=$?
+	[ $status -le 1 ] || not_ok "$1 at $2: ended with $status"
 	while read -r line; do
 		case $line in
 		ok*) ok "$1 at $2: ${line##*:"$1":}" ;;

@@ -1,4 +1,5 @@
 /* device tcp|rs IP [MANY]: the suites on a device that is there, or on TCP beside it. */
+#include "one_process.h"
 #include "rs/bases.h"
 #include "rs/bytes.h"
 #include "rs/descriptor.h"
@@ -38,7 +39,7 @@ int main(int argc, char **argv)
 		suite_add_tcase(suite,
 			call()->is_rs ? options_rs_case(argv[2]) : options_tcp_case(argv[2]));
 	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
+	run_in_one_process(runner);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
 	return failed != 0;
