@@ -480,7 +480,7 @@ static int one_with_a_name(void)
 }
 
 /*
- * On iWARP the port may be one that TCP has, as it has those of the sockets before for a minute. The
+ * On iWARP the port may be one that TCP has, as it has those of earlier sockets for a minute. The
  * name is known, so that no other is taken but by whoever asked.
  */
 START_TEST(a_new_one_has_no_name)
