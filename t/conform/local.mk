@@ -2,7 +2,7 @@
 check_LTLIBRARIES += libevr_conform.la
 libevr_conform_la_SOURCES = \
 	t/conform/suite.c t/conform/suite.h \
-	t/one_process.c t/one_process.h \
+	t/unit/one_process.c t/unit/one_process.h \
 	t/conform/fixture.c t/conform/fixture.h \
 	t/conform/alive.c \
 	t/conform/apart.c t/conform/apart.h \

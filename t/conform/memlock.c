@@ -7,9 +7,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "conform/suite.h"
-#include "one_process.h"
 #include "conform/fixture.h"
+#include "conform/suite.h"
+#include "unit/one_process.h"
 
 enum {
 	LIMIT = 512 * 1024,

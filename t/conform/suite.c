@@ -1,6 +1,6 @@
 #include "conform/suite.h"
 
-#include "one_process.h"
+#include "unit/one_process.h"
 
 static TCase *(*const cases[])(void) = {
 	close_case,

@@ -16,6 +16,7 @@
 #include "schedule/wire.h"
 
 enum {
+	STORMS = 4,
 	FEW = 10,
 	OPEN = 50,
 	CHUNK = 4096,
@@ -69,22 +70,32 @@ START_TEST(each_byte_arrives_whatever_is_lost)
 }
 END_TEST
 
-/* Where it did not come to be connected in time, either. */
+/*
+ * Those of which all came may be told that the end of theirs did not arrive. A server of iWARP's
+ * gives up a client whose request does not come in time, and closes TCP's connection, which the
+ * client's device tells as a reject.
+ */
+static bool may_end_with(const struct stream *s, int error)
+{
+	bool iwarp = strcmp(getenv("EVR_KIND"), "rxe") != 0;
+
+	if (s->got == CHUNK)
+		return s->connected == 1 && (!error || error == ETIMEDOUT);
+	return error == ETIMEDOUT || (iwarp && !s->connected && error == ECONNREFUSED);
+}
+
 static void assert_whole_or_told(const struct stream *s)
 {
-	int error = s->got < CHUNK ? ETIMEDOUT : 0;
-
-	ck_assert_msg(s->connected == 1 || error, "all of it came, unconnected");
-	ck_assert_msg(s->ended == 1 && !s->late && !s->wrong && s->error == error,
-		"connected %u ended %u late %u wrong %d: %s", s->connected, s->ended, s->late,
-		s->wrong, s->text);
+	ck_assert_msg(s->ended == 1 && !s->late && !s->wrong && may_end_with(s, s->error),
+		"connected %u ended %u late %u wrong %d, %zu bytes: %s", s->connected, s->ended,
+		s->late, s->wrong, s->got, s->text);
 }
 
 /* A frame may be lost as often as there are retries. */
 START_TEST(each_byte_arrives_or_the_end_is_told_where_much_is_lost)
 {
 	const struct weather storm = {
-		.seed = 2, .loss = 100, .delay_us = 500, .jitter_us = 1000
+		.seed = 2 + (unsigned)_i, .loss = 100, .delay_us = 500, .jitter_us = 1000
 	};
 	unsigned i;
 
@@ -344,7 +355,8 @@ static void add_all(Suite *suite)
 	TCase *tcase = add_case(suite, "loss", set_up);
 
 	tcase_add_test(tcase, each_byte_arrives_whatever_is_lost);
-	tcase_add_test(tcase, each_byte_arrives_or_the_end_is_told_where_much_is_lost);
+	tcase_add_loop_test(
+		tcase, each_byte_arrives_or_the_end_is_told_where_much_is_lost, 0, STORMS);
 	tcase = add_case(suite, "peer", set_up);
 	tcase_add_test(tcase, a_peer_that_is_killed_ends_its_streams_and_no_others);
 	tcase_add_loop_test(tcase, a_peer_that_is_stopped_goes_on_where_it_was, 0, 3);

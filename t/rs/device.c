@@ -1,5 +1,4 @@
 /* device tcp|rs IP [MANY]: the suites on a device that is there, or on TCP beside it. */
-#include "one_process.h"
 #include "rs/bases.h"
 #include "rs/bytes.h"
 #include "rs/descriptor.h"
@@ -9,6 +8,7 @@
 #include "rs/seen.h"
 #include "rs/selects.h"
 #include "rs/states.h"
+#include "unit/one_process.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -15,7 +15,7 @@ EVR_RS_DESCRIPTOR = \
 	t/rs/state.c t/rs/state.h \
 	t/rs/states.c t/rs/states.h \
 	t/rs/uring.c t/rs/uring.h
-t_rs_device_SOURCES = t/rs/device.c t/one_process.c t/one_process.h $(EVR_RS_DESCRIPTOR)
+t_rs_device_SOURCES = t/rs/device.c t/unit/one_process.c t/unit/one_process.h $(EVR_RS_DESCRIPTOR)
 t_rs_device_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
 t_rs_device_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_rs_device_LDADD = librdmacm.la $(VERBS_LIBS) $(CHECK_LIBS) $(LIBEVENT_LIBS)

@@ -1,4 +1,4 @@
-#include "one_process.h"
+#include "unit/one_process.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
