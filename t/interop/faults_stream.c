@@ -23,7 +23,7 @@ enum {
 	LEFT_S = 300,		/* for what is left to go */
 	CONNECT_MS = 300000,	/* where a tenth is lost, some are lost thrice */
 	LINGER_MS = 5000,
-	HEAP_SLACK = 12288,	/* the 32 tables of the CM's map of ids, 272 bytes each, and others */
+	HEAP_SLACK = 12288,	/* the CM keeps 32 tables of 272 bytes, and others grow */
 	IDLE_S = 3,		/* device_idle_ms of the peers, and a look of theirs */
 	PIECE = 16384,
 };
