@@ -149,8 +149,7 @@ static void check_no_bytes(const struct random_schedule *s, struct random_end *e
 	case EAGAIN:
 		if (has_waited(end, receipt->may_wait, receipt->modes))
 			random_wrong(s, end, "EAGAIN from a blocking call");
-		/* A device that goes may take them with it, before anybody is told. */
-		if (receipt->ready && !end->gone)
+		if (receipt->ready)
 			random_wrong(s, end, "EAGAIN while there are bytes");
 		break;
 	case EBADF:

@@ -75,6 +75,12 @@ static struct iovec *cut(struct random_user *user, size_t len, struct iovec piec
 
 /* --- receiving ------------------------------------------------------------------------------- */
 
+/* Of a device that goes nobody may have been told when what is sent is lost with it. */
+static bool may_arrive(const struct random_user *user)
+{
+	return !user->schedule->held && !user->end->gone;
+}
+
 /* Whether the end is this user's to receive from. */
 static bool begin_to_receive(
 	struct random_user *user, const struct action *action, struct random_receipt *receipt)
@@ -89,7 +95,7 @@ static bool begin_to_receive(
 		.may_wait = !end->nonblock && !(action->flags & MSG_DONTWAIT),
 		.all = all,
 		.peek = action->flags & MSG_PEEK,
-		.ready = end->peer->out.sent > end->peer->out.taken && !user->schedule->held,
+		.ready = may_arrive(user) && end->peer->out.sent > end->peer->out.taken,
 		.told = end->told,
 		.len = action->len,
 	};
