@@ -39,10 +39,12 @@ rping_client_ended() {
 	esac
 }
 
-# A persistent one is ended from outside: the stock one by the signal, ours in order.
+# A persistent one is ended from outside: the stock one by the signal, ours in order. The threads of the
+# stock one race at its end as the client's do.
 rping_server_ended() {
 	case $1:$3:$2 in
 	*:0) ;;
+	stock@*:255) ;;
 	stock@*-P*:143) ;;
 	*) false ;;
 	esac

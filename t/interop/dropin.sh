@@ -97,14 +97,21 @@ attempt() {
 	case $client_status:$4 in 0:[!!]*) ;; *) kill "$2" 2>/dev/null || : ;; esac
 	await "$2"
 	case $4 in !*) server_status=0 ;; esac
-	[ $client_status = "$3" ] && [ $server_status = 0 ]
+	as_wanted "$1.client" $client_status "$3" && as_wanted "$1.server" $server_status 0
+}
+
+# as_wanted FILE STATUS WANTED: or as two threads of rping may make it end, until rdma-core 59: one closes
+# the channel that the other reads, or is told of the disconnect before its last completion. What it
+# printed is compared all the same.
+as_wanted() {
+	[ "$2" = "$3" ] || { [ "$2" = 255 ] && grep -qE "$of_the_end" "$tmp/$1"; }
 }
 
 # What a tool prints, without what is different every time: the times of cmtime, and what two
 # threads of rping say about the end.
 printed() {
 	sed -e 's/^\([a-z ]*:\)  *[0-9. ]*$/\1/' -e '/^wait for /d' -e '/DISCONNECT EVENT/d' \
-		-e '/^cq completion failed/d' "$1"
+		-e '/^cq completion failed/d' "$1" | sed -E "/$of_the_end/d"
 }
 
 same_as_control() {
@@ -157,6 +164,7 @@ pair() {
 	done <"$tmp/batch"
 }
 
+of_the_end='^(rdma_get_cm_event: Bad file descriptor|rping (server|client) failed: -1)$'
 cell "$kind comes up" dev_up "$kind"
 scenarios >"$tmp/scenarios"
 pair stock stock
