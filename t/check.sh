@@ -156,11 +156,15 @@ without_aslr() {
 
 # Where another stage, or the long check, runs all of it.
 brief() {
-	EVR_DESTROY_EVERY=7 EVR_SCHEDULES=5000 EVR_PROFILES=odd EVR_PLANTED_EVERY=4 EVR_SERIES=no "$@"
+	EVR_DESTROY_EVERY=7 EVR_SCHEDULES=5000 EVR_PROFILES=odd EVR_PLANTED_EVERY=${EVR_PLANTED_EVERY:-4} \
+		EVR_SERIES=no "$@"
 }
 
-# The devices that are least like those that all other tests run on.
-odd_profiles() { EVR_PROFILES='mlx5 odd' EVR_SERIES=no "$@"; }
+# And the least of what the other build of the short check runs as well.
+briefest() { EVR_PROFILE_SUITES='conform schedule' EVR_PLANTED_EVERY=12 brief "$@"; }
+
+# The devices that are least like those that all other tests run on; each planted bug is for the normal build.
+odd_profiles() { EVR_PROFILES='mlx5 odd' EVR_PLANTED_EVERY=4 EVR_SERIES=no "$@"; }
 
 # The distribution's kernel for QEMU, and its source as user-mode Linux where that can be had.
 guest_kernels='t/guest/fetch qemu && { t/guest/fetch uml || echo "check: no user-mode Linux: QEMU alone"; }'
@@ -205,7 +209,7 @@ stage() {
 	case $1 in
 	sanitizers) build_tests sanitizers --enable-sanitizers && odd_profiles make_check sanitizers ;;
 	libevent) build_tests sanitizers --enable-sanitizers && make_check sanitizers check-libevent ;;
-	sanitizers-short) build_tests sanitizers --enable-sanitizers && brief make_check sanitizers ;;
+	sanitizers-short) build_tests sanitizers --enable-sanitizers && briefest make_check sanitizers ;;
 	threads) build threads --enable-sanitizers=thread && make_check threads check-threads without_aslr ;;
 	normal) build_tests normal && make_check normal ;;
 	normal-short) build_tests normal && brief make_check normal ;;

@@ -13,15 +13,22 @@ static uint16_t family_of(const void *addr)
 	return ((const struct sockaddr *)addr)->sa_family;
 }
 
-/* Who is bound to each port, the oldest id first: a test may have tens of thousands of ids. */
-static LIST_HEAD(fake_ports, fake_id) ports[UINT16_MAX + 1];
+/* Who is bound to the ports that share a place, the oldest id first: a test may have tens of
+ * thousands of ids. */
+static LIST_HEAD(fake_ports, fake_id) ports[4096];
+
+static struct fake_ports *ports_at(const struct sockaddr_storage *addr)
+{
+	return &ports[fake_addr_port(addr) % (sizeof(ports) / sizeof(ports[0]))];
+}
 
 static void join_port(struct fake_id *id)
 {
-	struct fake_ports *at = &ports[fake_addr_port(&id->src)];
+	struct fake_ports *at = ports_at(&id->src);
 	struct fake_id *other, *before = NULL;
 
-	LIST_FOREACH (other, at, port_link) {
+	LIST_FOREACH(other, at, port_link)
+	{
 		if (other->number > id->number)
 			break;
 		before = other;
@@ -43,8 +50,10 @@ int fake_port_check(const struct fake_id *id, bool reuseaddr)
 {
 	const struct fake_id *other;
 
-	LIST_FOREACH (other, &ports[fake_addr_port(&id->src)], port_link) {
-		if (other == id || other->closed || other->ps != id->ps)
+	LIST_FOREACH(other, ports_at(&id->src), port_link)
+	{
+		if (other == id || other->closed || other->ps != id->ps ||
+			fake_addr_port(&other->src) != fake_addr_port(&id->src))
 			continue;
 		if (reuseaddr && other->reuseaddr)
 			continue;
@@ -191,11 +200,11 @@ struct fake_id *fake_listener_find(const struct fake_id *from)
 {
 	struct fake_id *id;
 
-	LIST_FOREACH (id, &ports[fake_addr_port(&from->dst)], port_link)
-		if (id->state == FAKE_LISTEN && !id->closed &&
-			(!id->device || id->device == from->device) &&
-			fake_service(id, &id->src) == fake_service(from, &from->dst) &&
-			fits_type(id, from) && listens_on(id, &from->dst))
-			break;
+	LIST_FOREACH(id, ports_at(&from->dst), port_link)
+	if (id->state == FAKE_LISTEN && !id->closed &&
+		(!id->device || id->device == from->device) &&
+		fake_service(id, &id->src) == fake_service(from, &from->dst) &&
+		fits_type(id, from) && listens_on(id, &from->dst))
+		break;
 	return id;
 }

@@ -175,7 +175,7 @@ END_TEST
 START_TEST(dontwait_is_nonblocking_for_one_call)
 {
 	struct pair pair = make_pair();
-	static char bytes[MUCH];
+	char *bytes = calloc(1, MUCH);
 	ssize_t ret;
 
 	set_blocking(pair.server);
@@ -191,6 +191,7 @@ START_TEST(dontwait_is_nonblocking_for_one_call)
 	reset(pair.server);
 	pair.server = -1;
 	end_pair(&pair);
+	free(bytes);
 }
 END_TEST
 
@@ -279,7 +280,8 @@ START_TEST(what_was_sent_before_a_close_arrives)
 	size_t sent = fill_up(pair.client);
 
 	ck_assert_int_eq(call()->setsockopt(pair.client, SOL_SOCKET, SO_LINGER, &lingers[_i],
-				 sizeof(lingers[_i])), 0);
+				 sizeof(lingers[_i])),
+		0);
 	set_blocking(pair.client);
 	begin(&waiting);
 	empty(pair.server, sent, 0);
@@ -409,8 +411,9 @@ START_TEST(a_stream_does_not_say_whom_it_is_from)
 
 	send_bytes(pair.client, 2);
 	wait_for(pair.server, POLLIN);
-	ck_assert_int_eq(call()->recvfrom(pair.server, piece.iov_base, 1, 0,
-				 (struct sockaddr *)&addr, &len), 1);
+	ck_assert_int_eq(
+		call()->recvfrom(pair.server, piece.iov_base, 1, 0, (struct sockaddr *)&addr, &len),
+		1);
 	ck_assert_uint_eq(len, 0);
 	ck_assert_int_eq(call()->recvmsg(pair.server, &msg, 0), 1);
 	ck_assert_uint_eq(msg.msg_namelen, 0);

@@ -238,6 +238,7 @@ START_TEST(pselect_lets_a_signal_in)
 	ck_assert_int_eq(errno, EINTR);
 	send_bytes(pair.client, 1);
 	ck_assert_int_eq(pselect(pair.server + 1, &read, NULL, NULL, NULL, &before), 1);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	end_pair(&pair);
 }
 END_TEST
