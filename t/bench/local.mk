@@ -1,16 +1,17 @@
 # Numbers, never verdicts. `make bench` runs the table of table.sh where RDMA is and writes
-# bench/table.tsv and bench/index.html; cost.sh, pingpong.sh and rstream.sh go into single questions:
-# `t/guest/run t/bench/cost.sh rxe`. RESULTS has some of both. short.sh is what the tests have of them.
+# bench/table.tsv and bench/index.html, and why.sh, which says what the rows are made of; cost.sh, pingpong.sh
+# and rstream.sh go into single questions: `t/guest/run t/bench/cost.sh rxe`. RESULTS has some of each.
+# short.sh is what the tests have of them.
 EVR_BENCHES = t/bench/minimal$(EXEEXT)
 check_PROGRAMS += t/bench/minimal
 t_bench_minimal_SOURCES = t/bench/minimal.c t/bench/bench.h
 t_bench_minimal_LDADD = $(RDMACM_LIBS) $(VERBS_LIBS) $(LIBEVENT_LIBS)
 EVR_BENCHES += \
-	t/bench/loops$(EXEEXT) t/bench/peak$(EXEEXT) t/bench/requests$(EXEEXT) t/bench/stream$(EXEEXT)
-check_PROGRAMS += t/bench/loops t/bench/peak t/bench/requests t/bench/stream
+	t/bench/loops$(EXEEXT) t/bench/spent$(EXEEXT) t/bench/requests$(EXEEXT) t/bench/stream$(EXEEXT)
+check_PROGRAMS += t/bench/loops t/bench/spent t/bench/requests t/bench/stream
 t_bench_loops_SOURCES = t/bench/loops.c t/bench/bench.h
 t_bench_loops_LDADD = libevrdma.la $(LIBEVENT_LIBS)
-t_bench_peak_SOURCES = t/bench/peak.c
+t_bench_spent_SOURCES = t/bench/spent.c
 t_bench_requests_SOURCES = t/bench/requests.c t/bench/bench.h
 t_bench_requests_LDADD = libevrdma.la $(LIBEVENT_LIBS)
 t_bench_stream_SOURCES = t/bench/stream.c t/bench/bench.h
@@ -50,6 +51,6 @@ clean-local: clean-bench
 clean-bench:
 	rm -rf bench
 .PHONY: bench clean-bench
-EXTRA_DIST += t/bench/cost.sh t/bench/pingpong.sh t/bench/rstream.sh t/bench/RESULTS \
+EXTRA_DIST += t/bench/cost.sh t/bench/pingpong.sh t/bench/rstream.sh t/bench/why.sh t/bench/RESULTS \
 	t/bench/page t/bench/run t/bench/series.sh t/bench/short.sh t/bench/sides.sh \
 	t/bench/table.awk t/bench/table.sh

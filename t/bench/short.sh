@@ -4,6 +4,7 @@
 . "$top_srcdir/t/bench/sides.sh"
 
 kind=$1 out=$tmp
+mkdir "$out/why"
 export BENCH_SCALE=1
 
 measured() { (EVR_OUT=$out/$1 && export EVR_OUT && mkdir "$EVR_OUT" && "$top_srcdir/t/bench/$1.sh" "$kind" 1); }
@@ -19,6 +20,12 @@ each_side() {
 	done <"$out/table/samples"
 }
 
+# Of perftest's none may be there, as in the table.
+has_parts() {
+	! grep -v 'ib_send_bw' "$out/why/why" | grep failed &&
+		[ "$(grep -c "$(printf '\t')" "$out/why/why")" -eq 9 ]
+}
+
 has_rows() {
 	awk -f "$top_srcdir/t/bench/table.awk" "$out/table/samples" >"$out/table.tsv" &&
 		[ "$(wc -l <"$out/table.tsv")" -eq $(($(cut -f 1 "$out/table/samples" | sort -u | wc -l) + 1)) ]
@@ -32,6 +39,9 @@ has_page() {
 
 cell "$kind: the table's rows are measured" measured table
 each_side
+cell "$kind: what rows are made of is measured" env BENCH_ROWS="blocks memory" EVR_OUT="$out/why" \
+	"$top_srcdir/t/bench/why.sh" "$kind"
+cell "$kind: each of them is made of something" has_parts
 cell "$kind: the series are measured" measured series
 cell "$kind: a table comes of them" has_rows
 cell "$kind: a page comes of them" has_page

@@ -23,6 +23,11 @@ scaled() {
 
 limit() { busybox timeout 120 "$@"; }
 
+# What a client is run under, if by anything: one of these.
+spent="$top_builddir/t/bench/spent $tmp/spent"
+traced="strace -f -c -o $tmp/calls"
+under=
+
 # after WAIT SERVER... -- CLIENT...: what the client prints, once the server is there. The server ends by
 # itself, or is ended.
 after() {
@@ -37,7 +42,8 @@ after() {
 	(exec busybox timeout 120 $server_words) >/dev/null 2>&1 & # what is killed is the server itself
 	server=$!
 	$wait $port >/dev/null 2>&1
-	limit "$@" 2>/dev/null
+	# shellcheck disable=SC2086 # words
+	limit $under "$@" 2>/dev/null
 	kill $server 2>/dev/null
 	wait $server 2>/dev/null
 }
@@ -131,15 +137,43 @@ rstream_rate() {
 	rstream_us "$@" | awk '{ if ($1) printf "%.1f\n", 1e6 / $1 }'
 }
 
-# group SIZE COUNT: what a receiver got a second.
+# group RECEIVERS SIZE COUNT: what its sender says, in JSON; and what each receiver does, in $tmp/got.N.
 group() {
 	next_port
-	at_core ours@ours limit "$perf_bin" -m 239.9.9.9 -b "$EVR_IP4" -p $port -J >"$tmp/received" &
-	receiver=$!
+	receivers=
+	rm -f "$tmp"/got.*
+	for n in $(seq "$1"); do
+		(at_core ours@ours limit "$perf_bin" -m 239.9.9.9 -b "$EVR_IP4" -p $port -J) >"$tmp/got.$n" &
+		receivers="$receivers $!"
+	done
 	sleep 1
-	at_core ours@ours limit "$perf_bin" -t group -s 239.9.9.9 -b "$EVR_IP4" -p $port -S "$1" -C "$2" >/dev/null
-	wait $receiver
-	field messages_per_s <"$tmp/received"
+	# shellcheck disable=SC2086 # words
+	at_core ours@ours limit $under "$perf_bin" -t group -s 239.9.9.9 -b "$EVR_IP4" -p $port -S "$2" -C "$3" -J
+	# shellcheck disable=SC2086 # words
+	wait $receivers
+}
+
+group_sent() { group "$@" | field messages_per_s; }
+
+# Per cent of what was sent, of the receiver that got least.
+group_got() {
+	group "$@" >/dev/null
+	for n in $(seq "$1"); do
+		field messages <"$tmp/got.$n"
+	done | sort -n | awk -v sent="$3" 'NR == 1 { printf "%.2f\n", 100 * $1 / sent }'
+}
+
+# datagrams_got SIZE COUNT: the same of perftest's, whose server ends when it has all.
+datagrams_got() {
+	perftest_knows_time || return 0
+	next_port
+	set -- ib_send_bw -R -d "$EVR_DEV" -F -p $port -s "$1" -n "$2" -c UD
+	limit "$@" >/dev/null 2>&1 &
+	server=$!
+	wait_listener $port
+	limit "$@" "$EVR_IP4" >/dev/null 2>&1
+	(sleep 5; kill $server) 2>/dev/null &
+	wait $server && echo 100 || echo 0
 }
 
 # rounds_us WAY PROGRAM WORD...: of a program whose server takes the same words behind -l.
@@ -193,46 +227,41 @@ loops_rate() {
 
 # perf_peak N, cmtime_peak N: kB of a client with so many connections.
 perf_peak() {
-	next_port
-	at_core ours@ours after wait_listener "$perf_bin" -b "$EVR_IP4" -p $port -- \
-		"$top_builddir/t/bench/peak" "$perf_bin" -s "$EVR_IP4" -p $port -t ping -C 1 -i $(($1 - 1))
+	under=$spent
+	perf mean -t ping -C 1 -i $(($1 - 1)) >/dev/null
+	peak
 }
 
 cmtime_peak() {
-	next_port
-	at_core stock@stock after wait_listener cmtime -b "$EVR_IP4" -p $port -- \
-		"$top_builddir/t/bench/peak" cmtime -s "$EVR_IP4" -p $port -c "$1"
+	under=$spent
+	cmtime_sum stock@stock "$1" >/dev/null
+	peak
 }
 
-traced="strace -f -c -o $tmp/calls"
+peak() { awk '{ print $6 }' "$tmp/spent"; }
+
 calls() { awk '$NF == "total" { print $4 }' "$tmp/calls"; }
 
 # perf_calls N, perftest_calls N [OPTION]..., stream_calls N: kernel calls of who sends so many messages of
 # 64 bytes, 64 of them at a time; rstream sends one half of them and gets the other.
 perf_calls() {
-	next_port
-	# shellcheck disable=SC2086 # words
-	at_core ours@ours after wait_listener "$perf_bin" -b "$EVR_IP4" -p $port -- \
-		$traced "$perf_bin" -s "$EVR_IP4" -p $port -t send -S 64 -w 64 -C "$1" >/dev/null
+	under=$traced
+	perf messages -t send -S 64 -w 64 -C "$1" >/dev/null
 	calls
 }
 
 perftest_calls() {
-	perftest_knows_time || return 0
-	next_port
 	count=$1
 	shift
-	set -- ib_send_bw -R -d "$EVR_DEV" -F -p $port -s 64 -t 64 -n "$count" "$@"
-	# shellcheck disable=SC2086 # words
-	after wait_listener "$@" -- $traced "$@" "$EVR_IP4" >/dev/null
+	perftest_knows_time || return 0
+	under=$traced
+	perftest rate ib_send_bw 64 "$count" -t 64 "$@" >/dev/null
 	calls
 }
 
 stream_calls() {
-	next_port
-	set -- rstream -p $port -T b -S 64 -I 1 -C $(($1 / 2))
-	# shellcheck disable=SC2086 # words
-	at_core stock@stock after wait_listener "$@" -b "$EVR_IP4" -- $traced "$@" -s "$EVR_IP4" >/dev/null
+	under=$traced
+	rstream_us stock 64 $(($1 / 2)) -I 1 >/dev/null
 	calls
 }
 

@@ -98,10 +98,20 @@ stream_rows() {
 }
 
 group_rows() {
+	n=$(scaled 20000)
 	for size in 100 1000; do
-		row "multicast of $size bytes" messages/s higher 1.0
-		side ours group $size "$(scaled 20000)"
-		side "ib_send_bw -c UD" perftest rate ib_send_bw $size "$(scaled 20000)" -c UD
+		row "multicast of $size bytes, sent" messages/s higher 1.0
+		side ours group_sent 1 $size "$n"
+		side "ib_send_bw -c UD" perftest rate ib_send_bw $size "$n" -c UD
+		row "multicast of $size bytes, of those sent got" % higher 1.0
+		side ours group_got 1 $size "$n"
+		side "ib_send_bw -c UD" datagrams_got $size "$n"
+		row "multicast of $size bytes to 4, sent" messages/s higher -
+		side ours group_sent 4 $size "$n"
+		side "ours to 1" group_sent 1 $size "$n"
+		row "multicast of $size bytes to 4, of those sent got by each" % higher -
+		side ours group_got 4 $size "$n"
+		side "ours to 1" group_got 1 $size "$n"
 	done
 }
 
