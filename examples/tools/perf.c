@@ -31,11 +31,21 @@ int perf_check(struct perf *perf, enum evrdma_step step, int ret)
 
 /* --- is there progress ----------------------------------------------------------------------- */
 
-/* Whatever is printed next is longer, and begins in the first column. */
-static void show_progress(const struct perf *perf)
+/* What is printed next begins in the first column. */
+static void show_progress(struct perf *perf)
 {
-	if (perf->on_terminal && perf->goal)
-		fprintf(stderr, "%3d %%\r", (int)(perf->progress * 100 / perf->goal));
+	if (!perf->on_terminal || !perf->goal)
+		return;
+	fprintf(stderr, "%3d %%\r", (int)(perf->progress * 100 / perf->goal));
+	perf->shown = 1;
+}
+
+/* Which may be on another terminal. */
+static void hide_progress(struct perf *perf)
+{
+	if (perf->shown)
+		fputs("     \r", stderr);
+	perf->shown = 0;
 }
 
 static void look(evutil_socket_t unused, short what, void *arg)
@@ -45,7 +55,7 @@ static void look(evutil_socket_t unused, short what, void *arg)
 	perf->quiet_s = perf->progress == perf->seen ? perf->quiet_s + 1 : 0;
 	perf->seen = perf->progress;
 	show_progress(perf);
-	if (perf->quiet_s <= perf->options.patience_s)
+	if (perf->quiet_s < perf->options.patience_s)
 		return;
 	perf_unwatch(perf);
 	tool_fail(&perf->tool,
@@ -71,6 +81,7 @@ void perf_watch(struct perf *perf, uint64_t goal)
 
 void perf_unwatch(struct perf *perf)
 {
+	hide_progress(perf);
 	if (perf->timer)
 		event_del(perf->timer);
 }

@@ -71,6 +71,7 @@ struct perf {
 	long quiet_s;	     /* so long it stood still */
 	uint64_t goal;	     /* of the progress, for the line on the terminal; 0: not known */
 	int on_terminal;
+	int shown; /* a line is there */
 	struct perf_client *client;
 	struct perf_server *server;
 	struct perf_group *group;

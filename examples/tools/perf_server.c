@@ -13,7 +13,8 @@ enum {
 	SIZE_BITS = 32,
 	POOL_KEPT_BYTES = 4 << 20, /* of a pool that nobody uses; making it anew takes time */
 	SEND_DEPTH = 16, /* answers: the grants of two windows, four of each, and a report */
-	PONG_DEPTH = 4	 /* of a ping, which may be large and waits for each */
+	PONG_DEPTH = 4,	 /* of a ping, which may be large and waits for each */
+	RELISTEN_MS = 1000
 };
 
 struct perf_server {
@@ -435,13 +436,21 @@ static void request_came(
 		greeting_came(server, request, &hello);
 }
 
+/* Of an address that was given, whose device was removed. */
 static void listener_event(struct evrdma_listener *listener, enum evrdma_listener_event event,
 	const struct evrdma_error *error, void *arg)
 {
 	struct perf_server *server = arg;
+	struct tool *tool = &server->perf->tool;
+	char text[TOOL_ERROR_TEXT_MAX];
 
-	if (event == EVRDMA_LISTENER_ERROR)
-		ends_fail_error(&server->perf->ends, error);
+	if (event == EVRDMA_LISTENER_LISTENING)
+		tool_complain(tool->name, "listening again");
+	if (event != EVRDMA_LISTENER_ERROR)
+		return;
+	tool->status = EXIT_FAILURE;
+	tool_complain(tool->name, "%s; it listens again when that is back",
+		evrdma_error_text(error, text, sizeof(text)));
 }
 
 /* To somebody who sits before it; others wait for the port. */
@@ -457,6 +466,7 @@ static void say_where(const struct perf *perf)
 void perf_server_start(struct perf *perf)
 {
 	struct perf_server *server = calloc(1, sizeof(*server));
+	struct evrdma_listener_options options;
 
 	perf->server = server;
 	if (!server) {
@@ -465,8 +475,10 @@ void perf_server_start(struct perf *perf)
 	}
 	server->perf = perf;
 	server->complaints.tool = &perf->tool;
+	evrdma_listener_options_init(&options);
+	options.relisten_ms = RELISTEN_MS;
 	server->listener = evrdma_listener_new(
-		perf->base, ends_local(&perf->ends), NULL, request_came, server);
+		perf->base, ends_local(&perf->ends), &options, request_came, server);
 	if (!server->listener) {
 		ends_fail_listen(&perf->ends, errno);
 		return;

@@ -174,10 +174,33 @@ on_a_terminal() {
 	grep -q "^evrdma-perf: listening on $EVR_IP4 port 7481; end it with Control-C" "$tmp/typed"
 }
 
+# Which is on a terminal that the results do not go to: at its end nothing of it is left.
+progress_goes() {
+	script -qec "timeout 60 $perf -s $EVR_IP4 -C 50000 >/dev/null" "$tmp/typed" >/dev/null </dev/null
+	sed -n '2,$p' "$tmp/typed" | tr '\r' '\n' | grep -v '^Script\|^$' >"$tmp/shown"
+	cat "$tmp/shown"
+	grep -q ' %' "$tmp/shown" && ! tail -n 1 "$tmp/shown" | grep -q '[^ ]'
+}
+
+# Its standard error and output have no reader when it has something to say.
+nobody_reads() {
+	("$perf" -b "$EVR_IP4" 2>&1 & echo $! >"$tmp/pid") | :
+	wait_listener 7474 && stranger && kill "$(cat "$tmp/pid")"
+}
+
+says() { cat "$tmp/server.err"; grep -q "^evrdma-perf: $1" "$tmp/server.err"; }
+
+device_goes_and_comes() {
+	rdma link delete "$EVR_DEV"
+	wait_until 20 says "the device was removed.*; it listens again when that is back" || return
+	rdma link add "$EVR_DEV" type "$kind" netdev "$EVR_NETDEV" && wait_until 20 says "listening again"
+}
+
 all_of_many() { client -t "$1" -n 100 -i 200 -C 20 -w 32 && has_row "$1" 64 2000; }
 
 not_a_group() { timeout 20 "$perf" -t group -s "$EVR_IP4" >"$tmp/out" 2>"$tmp/err"; }
-not_a_server() { timeout 20 "$perf" -s "$1" >"$tmp/out" 2>"$tmp/err"; }
+not_a_server() { timeout 20 "$perf" -s "$1" -T 5 >"$tmp/out" 2>"$tmp/err"; }
+two_families() { timeout 20 "$perf" -s "$EVR_IP4" -b "$1" -C 1 >"$tmp/out" 2>"$tmp/err"; }
 receiver_with() { timeout 20 "$perf" -m 239.1.1.1 -t ping >"$tmp/out" 2>"$tmp/err"; }
 
 both_families() {
@@ -238,6 +261,8 @@ done
 cell "$kind: no group" fails "not the address of a group" not_a_group
 cell "$kind: no server" fails "the address of a group; give -t group" not_a_server 239.1.1.1
 cell "$kind: no server of IPv6" fails "the address of a group; give -t group" not_a_server ff05::1
+cell "$kind: an address that is empty" fails "an address is empty" not_a_server ""
+cell "$kind: addresses of two families" fails "give two of IPv4 or two of IPv6" two_families "$EVR_IP6"
 cell "$kind: a receiver is told nothing" fails "leave them out" receiver_with
 : >"$tmp/out"
 cell "$kind: what is printed gets lost" fails "not all that was to be printed" full_output
@@ -262,6 +287,12 @@ cell "$kind: a stranger is refused, and others are served" stranger
 cell "$kind: the server that refused says so by its status" end_server 1
 cell "$kind: and whom" server_says "it is no evrdma-perf, or of another version"
 cell "$kind: a server on a terminal" on_a_terminal
+cell "$kind: a server whose output nobody reads" nobody_reads
+start_server
+cell "$kind: what shows how far it is goes" progress_goes
+cell "$kind: the device of a server goes and comes" device_goes_and_comes
+cell "$kind: others are served then" others_are_served
+cell "$kind: the server whose device went says so by its status" end_server 1
 start_server
 cell "$kind: the server ended in the middle" fails "$EVR_IP4" ended_in_the_middle
 cell "$kind: it says so by its status" server_ended 1
