@@ -97,7 +97,7 @@ void evr_rs_deafen(struct evr_rs *rs, int error)
 		break;
 	case EVR_RS_CONNECTED:
 		rs->deaf = error;
-		evr_stream_fail(&rs->stream, error);
+		evr_rs_fail(rs, error);
 		break;
 	case EVR_RS_OPEN:
 		rs->dgram->error = error;
@@ -142,5 +142,7 @@ bool evr_rs_read_events(struct evr_rs *rs)
 		evr_rs_dgram_unwatch(rs, rs->channel->fd);
 	else if (ret < 0)
 		evr_rs_deafen(rs, ret);
+	if (any)
+		evr_rs_wake(rs);
 	return any;
 }

@@ -15,18 +15,24 @@ static void fail(struct evr_rs *rs, int error)
 {
 	if (!rs->why)
 		evr_rs_read_events(rs);
-	evr_stream_fail(&rs->stream, rs->why ? rs->why : error);
+	evr_rs_fail(rs, rs->why ? rs->why : error);
 }
 
 /*
  * Some devices refuse what is posted when the peer is gone. What comes back then says so; if it is
- * that the peer has ended, nothing failed.
+ * that the peer has ended, nothing failed. What is refused meanwhile is judged with the first; and
+ * others may wait for what comes. As no receive is posted any more, that has an end.
  */
 static void fail_to_post(struct evr_rs *rs, int error)
 {
-	evr_rs_poll_cq(rs);
+	if (rs->refused)
+		return;
+	rs->refused = true;
+	while (evr_rs_poll_cq(rs))
+		;
 	if (!evr_stream_status(&rs->stream).finished)
 		fail(rs, error);
+	evr_rs_wake(rs);
 }
 
 void evr_rs_post(
@@ -77,7 +83,7 @@ static void take_message(struct evr_rs *rs, const struct ibv_wc *wc)
 
 	if (rs->transport.iwarp) {
 		if (wc->byte_len != EVR_IMM_MESSAGE_LEN) {
-			evr_stream_fail(&rs->stream, -EPROTO);
+			evr_rs_fail(rs, -EPROTO);
 			return;
 		}
 		imm = evr_imm_from_message(evr_rs_transport_message(&rs->transport, wc->wr_id));
@@ -85,7 +91,7 @@ static void take_message(struct evr_rs *rs, const struct ibv_wc *wc)
 	} else if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
 		evr_stream_receive(&rs->stream, evr_imm_from_ib(wc->imm_data), wc->byte_len);
 	} else {
-		evr_stream_fail(&rs->stream, -EPROTO);
+		evr_rs_fail(rs, -EPROTO);
 	}
 }
 
@@ -110,7 +116,7 @@ static void fail_for(struct evr_rs *rs, enum ibv_wc_status status)
 	if (evr_stream_status(&rs->stream).finished)
 		return;
 	if (error == -EIO)
-		evr_stream_fail(&rs->stream, error);
+		evr_rs_fail(rs, error);
 	else
 		fail(rs, error);
 }
@@ -148,7 +154,7 @@ static void take_all(struct evr_rs *rs, const struct ibv_wc *wcs, int num)
 static void lose(struct evr_rs *rs)
 {
 	rs->transport.broken = true;
-	evr_stream_fail(&rs->stream, -EIO);
+	evr_rs_fail(rs, -EIO);
 }
 
 bool evr_rs_poll_cq(struct evr_rs *rs)

@@ -88,6 +88,7 @@ struct evr_rs {
 	bool unanswered; /* on iWARP: the request is with the peer */
 	bool apart;	 /* nobody's: see linger.c */
 	bool held;	 /* on iWARP: the peer, which connected, has to speak first */
+	bool refused;	 /* the device took no work; why, was looked for */
 	bool nonblock;
 	bool in_repoll; /* it was put there: its number shows what there is from then on */
 	struct evr_rs_options options;
@@ -286,6 +287,9 @@ void evr_rs_slept(struct evr_rs *rs, const struct pollfd *fds, int num);
 void evr_rs_drain_sleeper(int fd);
 /* Wakes all who sleep on it. */
 void evr_rs_wake(struct evr_rs *rs);
+
+/* Its stream ends with this, unless it has ended. Whose call it is, those that sleep learn of it. */
+void evr_rs_fail(struct evr_rs *rs, int error);
 
 /* iomap: of all that was shown to the peer, nothing is any more. */
 void evr_rs_unmap_all(struct evr_rs *rs);

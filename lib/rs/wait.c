@@ -122,6 +122,12 @@ void evr_rs_wake(struct evr_rs *rs)
 	}
 }
 
+void evr_rs_fail(struct evr_rs *rs, int error)
+{
+	evr_stream_fail(&rs->stream, error);
+	evr_rs_wake(rs);
+}
+
 /* What completed before the queue was armed raises no event, nor does a queue that fails. */
 bool evr_rs_arm(struct evr_rs *rs)
 {
@@ -135,7 +141,7 @@ bool evr_rs_arm(struct evr_rs *rs)
 	if (rs->state != EVR_RS_CONNECTED || !transport->cq)
 		return false;
 	if (!transport->armed && ibv_req_notify_cq(transport->cq, 0))
-		evr_stream_fail(&rs->stream, -EIO);
+		evr_rs_fail(rs, -EIO);
 	transport->armed = true;
 	return evr_rs_take_arrivals(rs) || rs->stream.error != error;
 }
@@ -170,7 +176,7 @@ void evr_rs_take_cq_event(struct evr_rs *rs)
 		return;
 	if (ibv_get_cq_event(transport->channel, &cq, &context)) {
 		if (errno != EAGAIN && errno != EINTR)
-			evr_stream_fail(&rs->stream, -EIO);
+			evr_rs_deafen(rs, -EIO);
 		return;
 	}
 	transport->armed = false;

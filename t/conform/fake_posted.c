@@ -225,6 +225,28 @@ static void expect_no_calls(struct fixture *f, const char *name)
 	ck_assert_uint_eq(fake_calls(name), calls);
 }
 
+static bool server_is_down(struct fixture *f)
+{
+	return f->server && f->server->down;
+}
+
+/* A stream of messages with one left out is none. */
+START_TEST(a_length_that_cannot_be_ends_the_connection)
+{
+	struct fixture *f = fixture_new();
+
+	f->on_event = leave_open;
+	fixture_connect_pair(f);
+	fake_lie_of_length();
+	endpoint_send(f->client, 1, LEN);
+	endpoint_send(f->client, 2, LEN);
+	fixture_run_until(f, server_is_down, PATIENCE_MS);
+	ck_assert_int_eq(f->server->error, EIO);
+	ck_assert_uint_eq(f->server->received, 0);
+	fixture_free(f);
+}
+END_TEST
+
 /* What the failing poll took with it nobody knows. */
 START_TEST(all_on_a_queue_are_told_when_a_poll_of_it_fails)
 {
@@ -394,6 +416,7 @@ TCase *posted_case(void)
 	tcase_add_test(tc, a_send_that_arrived_is_not_cancelled_with_the_read_before_it);
 	tcase_add_test(tc, a_read_of_more_segments_than_the_device_reads_is_refused);
 	tcase_add_loop_test(tc, a_message_fits_into_a_buffer_however_large, 0, 3);
+	tcase_add_test(tc, a_length_that_cannot_be_ends_the_connection);
 	tcase_add_test(tc, all_on_a_queue_are_told_when_a_poll_of_it_fails);
 	tcase_add_test(tc, no_message_is_told_behind_a_poll_that_failed);
 	tcase_add_test(tc, a_queue_that_stays_broken_is_left_alone_and_not_used_again);

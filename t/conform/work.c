@@ -778,6 +778,89 @@ START_TEST(sends_wait_in_order_up_to_the_limit)
 }
 END_TEST
 
+/* Of one send; the last reference to one of the first's makes the second. */
+struct part {
+	struct fixture *f;
+	char bytes[8];
+	unsigned cleaned;
+};
+
+static struct part first[SEGS], second[SEGS];
+
+static int submit_parts(struct fixture *f, struct part *parts, evrdma_conn_work_cb cb);
+
+static void part_cleaned(void *data, size_t size, void *arg)
+{
+	struct part *part = arg;
+
+	ck_assert_ptr_eq(data, part->bytes);
+	part->cleaned++;
+	if (part == &first[1])
+		ck_assert_int_eq(submit_parts(part->f, second, count_done), 0);
+}
+
+static int submit_parts(struct fixture *f, struct part *parts, evrdma_conn_work_cb cb)
+{
+	struct evrdma_seg segs[SEGS] = { 0 };
+	const struct evrdma_work work = { .op = EVRDMA_OP_SEND, .segs = segs, .seg_count = SEGS };
+	int i, ret;
+
+	for (i = 0; i < SEGS; i++) {
+		parts[i].f = f;
+		segs[i].len = sizeof(parts[i].bytes);
+		segs[i].buf = evrdma_buf_new_reference(
+			parts[i].bytes, sizeof(parts[i].bytes), 0, part_cleaned, &parts[i]);
+	}
+	ret = evrdma_conn_submit(f->client->conn, &work, cb, f->tag);
+	for (i = 0; i < SEGS; i++)
+		evrdma_buf_unref(segs[i].buf);
+	return ret;
+}
+
+static void expect_cleaned(const struct part *parts, unsigned n)
+{
+	int i;
+
+	for (i = 0; i < SEGS; i++)
+		ck_assert_uint_eq(parts[i].cleaned, n);
+}
+
+/* The first buffer is let go of behind this. */
+static void first_done(struct evrdma_conn *conn, const struct evrdma_error *error, void *arg)
+{
+	ck_assert_uint_eq(first[1].cleaned, 1);
+	ck_assert_uint_eq(first[2].cleaned, 1);
+	expect_cleaned(second, 0);
+	count_done(conn, error, arg);
+}
+
+START_TEST(the_last_of_a_buffer_may_be_followed_by_a_send_into_its_place)
+{
+	struct far far = { 0 };
+	struct fixture *f = fixture_new();
+	struct evrdma_work work = { .op = EVRDMA_OP_SEND, .inline_data = "a", .inline_len = 1 };
+
+	memset(first, 0, sizeof(first));
+	memset(second, 0, sizeof(second));
+	f->tag = &far;
+	f->on_recv = keep_message;
+	f->options.send_depth = DEPTH;
+	f->options.send_queue = QUEUE;
+	f->options.send_segs = SEGS;
+	f->options.inline_bytes = INLINE;
+	fixture_connect_pair(f);
+	ck_assert_int_eq(submit_parts(f, first, first_done), 0);
+	while (evrdma_conn_send_space(f->client->conn))
+		ck_assert_int_eq(submit(f, &work), 0);
+	wait_done(f, DEPTH + QUEUE + 1);
+	wait_received(f, DEPTH + QUEUE + 1);
+	ck_assert_uint_eq(far.failed, 0);
+	fixture_free(f);
+	expect_cleaned(first, 1);
+	expect_cleaned(second, 1);
+}
+END_TEST
+
 START_TEST(what_waits_is_cancelled_with_the_connection)
 {
 	struct far far = { 0 };
@@ -865,6 +948,7 @@ TCase *work_case(void)
 	tcase_add_test(tc, inline_data_is_copied_at_once);
 	tcase_add_test(tc, work_that_makes_no_sense_is_refused);
 	tcase_add_test(tc, sends_wait_in_order_up_to_the_limit);
+	tcase_add_test(tc, the_last_of_a_buffer_may_be_followed_by_a_send_into_its_place);
 	tcase_add_test(tc, what_waits_is_cancelled_with_the_connection);
 	return tc;
 }

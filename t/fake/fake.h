@@ -262,6 +262,9 @@ void fake_step_before_arming(unsigned n);
 /* Ends all waiting work with RETRY_EXC or RNR_RETRY_EXC; returns how many queue pairs died. */
 unsigned fake_time_out_work(void);
 
+/* The next message received by a send has a length that no buffer has. */
+void fake_lie_of_length(void);
+
 /* From now on polling it fails, whatever is in it. */
 void fake_break_cq(struct ibv_cq *cq);
 /* Whether a poll of it has failed; it need not be polled any more. */

@@ -27,8 +27,7 @@ static void join_port(struct fake_id *id)
 	struct fake_ports *at = ports_at(&id->src);
 	struct fake_id *other, *before = NULL;
 
-	LIST_FOREACH(other, at, port_link)
-	{
+	LIST_FOREACH (other, at, port_link) {
 		if (other->number > id->number)
 			break;
 		before = other;
@@ -50,8 +49,7 @@ int fake_port_check(const struct fake_id *id, bool reuseaddr)
 {
 	const struct fake_id *other;
 
-	LIST_FOREACH(other, ports_at(&id->src), port_link)
-	{
+	LIST_FOREACH (other, ports_at(&id->src), port_link) {
 		if (other == id || other->closed || other->ps != id->ps ||
 			fake_addr_port(&other->src) != fake_addr_port(&id->src))
 			continue;
@@ -200,11 +198,11 @@ struct fake_id *fake_listener_find(const struct fake_id *from)
 {
 	struct fake_id *id;
 
-	LIST_FOREACH(id, ports_at(&from->dst), port_link)
-	if (id->state == FAKE_LISTEN && !id->closed &&
-		(!id->device || id->device == from->device) &&
-		fake_service(id, &id->src) == fake_service(from, &from->dst) &&
-		fits_type(id, from) && listens_on(id, &from->dst))
-		break;
+	LIST_FOREACH (id, ports_at(&from->dst), port_link)
+		if (id->state == FAKE_LISTEN && !id->closed &&
+			(!id->device || id->device == from->device) &&
+			fake_service(id, &id->src) == fake_service(from, &from->dst) &&
+			fits_type(id, from) && listens_on(id, &from->dst))
+			break;
 	return id;
 }

@@ -126,8 +126,7 @@ static struct fake_qp *peer_of(const struct fake_qp *qp)
 	enum ibv_qp_type type = qp->qp.qp_type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV : IBV_QPT_RC;
 
 	if (!peer || peer->qp.qp_type != type || peer->node.context->gone ||
-		!peer->node.context->device->present ||
-		peer->attr.dest_qp_num != qp->qp.qp_num)
+		!peer->node.context->device->present || peer->attr.dest_qp_num != qp->qp.qp_num)
 		return NULL;
 	return peer->qp.state == IBV_QPS_RTR || peer->qp.state == IBV_QPS_RTS ||
 			       peer->qp.state == IBV_QPS_SQD
@@ -201,6 +200,22 @@ static enum ibv_wc_status seen_by_receiver(
 	return status;
 }
 
+static bool lies;
+
+void fake_lie_of_length(void)
+{
+	FAKE_GUARD();
+	lies = true;
+}
+
+static uint32_t length_told(size_t len)
+{
+	uint32_t told = lies ? UINT32_MAX : (uint32_t)len;
+
+	lies = false;
+	return told;
+}
+
 static bool run_send(struct fake_qp *qp, struct fake_qp *peer, struct fake_send *send)
 {
 	const struct fake_profile *profile = fake_profile_at(&peer->node);
@@ -224,7 +239,7 @@ static bool run_send(struct fake_qp *qp, struct fake_qp *peer, struct fake_send 
 	status = fake_receive(profile, pd_of(peer, recv), recv, data, len);
 	wc.status = seen_by_receiver(profile, status);
 	free(data);
-	wc.byte_len = (uint32_t)len;
+	wc.byte_len = length_told(len);
 	put_immediate(&wc, &send->wr);
 	fake_recv_complete(peer, recv, &wc, solicited);
 	if (wc.status != IBV_WC_SUCCESS)

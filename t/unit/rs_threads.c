@@ -184,6 +184,37 @@ START_TEST(a_call_that_waits_ends_with_rshutdown)
 }
 END_TEST
 
+static const char *const ends[] = { "ibv_post_send", "ibv_poll_cq" };
+static const char *shared_end;
+
+/* It is the other's call that finds the end, and says why: as with sockets one is told. */
+static void wait_or_break(unsigned number)
+{
+	char byte;
+
+	if (number) {
+		while (!waits)
+			usleep(100);
+		usleep(50000); /* it sleeps */
+		fake_fail_next(shared_end, EIO);
+		if (rsend(shared.client, "a", 1, 0) == 1)
+			ck_assert_fails(rrecv(shared.client, &byte, 1, MSG_DONTWAIT), EIO);
+		return;
+	}
+	waits = true;
+	ck_assert_int_le(rrecv(shared.client, &byte, 1, 0), 0);
+}
+
+START_TEST(a_call_that_waits_ends_with_the_stream_in_anothers_call)
+{
+	shared_end = ends[_i];
+	shared = connect_on(CM_PORT);
+	ck_assert_ok(rfcntl(shared.client, F_SETFL, O_RDWR));
+	crew_run(2, wait_or_break);
+	rs_close(&shared);
+}
+END_TEST
+
 /* Some use a number that others close and open: it is another's, or nobody's. */
 static void use_or_reopen(unsigned number)
 {
@@ -227,6 +258,8 @@ int main(void)
 	tcase_add_loop_test(tcase, one_thread_sends_what_another_receives_on_both_sides, 0, 2);
 	tcase_add_test(tcase, a_call_that_waits_ends_with_rclose);
 	tcase_add_test(tcase, a_call_that_waits_ends_with_rshutdown);
+	tcase_add_loop_test(tcase, a_call_that_waits_ends_with_the_stream_in_anothers_call, 0,
+		(int)(sizeof(ends) / sizeof(ends[0])));
 	tcase_add_test(tcase, numbers_come_and_go_beside_calls);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);

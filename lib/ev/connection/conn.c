@@ -621,7 +621,7 @@ static bool options_valid(const struct evrdma_conn_options *o)
 	return o->connect_timeout_ms > 0 && o->attempt_timeout_ms >= 0 &&
 		o->drain_timeout_ms > 0 && o->keepalive_ms >= 0 && o->idle_timeout_ms >= 0 &&
 		o->send_depth && o->send_depth <= 65536 && o->send_queue <= 65536 &&
-		o->send_segs && o->send_segs <= 32 && o->inline_bytes <= 4096 &&
+		o->send_segs && o->send_segs <= EVR_SEGS_MAX && o->inline_bytes <= 4096 &&
 		o->recv_depth <= 65536 &&
 		!(o->srq && o->recv_pool) &&
 		o->low_water <= o->send_depth + o->send_queue && in_range(o->tos, -1, 255) &&

@@ -280,9 +280,18 @@ static bool can_finish(struct evrdma_base *base)
 	return !evr_inbox_deliver(base) && TAILQ_EMPTY(&base->objs);
 }
 
-static void on_turn(evutil_socket_t fd, short what, void *arg)
+/* By a timer, not by activation: every other event of the loop has its turn first. But where there
+ * is no memory for one, better at once than never. */
+static void turn_again(struct evrdma_base *base)
 {
 	static const struct timeval now = { 0, 0 };
+
+	if (event_add(&base->turn_event, &now))
+		event_active(&base->turn_event, EV_TIMEOUT, 0);
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *arg)
+{
 	struct evrdma_base *base = arg;
 	uint64_t start = evr_clock_now_us();
 
@@ -297,9 +306,8 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 	if (has_work(base) ||
 		(is_deserted(base) && evr_parts_shed(base, evr_base_turn_deadline(base))))
 		base->kicked = true;
-	/* By a timer, not by activation: every other event of the loop has its turn first. */
 	if (base->kicked)
-		event_add(&base->turn_event, &now);
+		turn_again(base);
 	else if (can_finish(base))
 		finish(base);
 }
@@ -328,11 +336,10 @@ static bool options_valid(const struct evrdma_base_options *o, const struct even
 	int last_priority = event_base_get_npriorities((struct event_base *)event_base) - 1;
 
 	return o->turn_budget_us <= INT_MAX && o->cq_budget && o->cq_budget <= INT_MAX &&
-		o->cq_entries && o->device_idle_ms <= INT_MAX &&
-		o->device_poll_ms <= INT_MAX && !(o->flags & ~EVRDMA_BASE_OPT_NO_ASYNC_EVENTS) &&
-		o->comp_vector >= -1 && o->spin_us <= MAX_SPIN_US &&
-		in_range(o->data_priority, -1, last_priority) &&
-		in_range(o->cm_priority, -1, last_priority);
+	       o->cq_entries && o->device_idle_ms <= INT_MAX && o->device_poll_ms <= INT_MAX &&
+	       !(o->flags & ~EVRDMA_BASE_OPT_NO_ASYNC_EVENTS) && o->comp_vector >= -1 &&
+	       o->spin_us <= MAX_SPIN_US && in_range(o->data_priority, -1, last_priority) &&
+	       in_range(o->cm_priority, -1, last_priority);
 }
 
 static int start(struct evrdma_base *base)

@@ -419,7 +419,7 @@ int evr_qp_bind(struct evr_qp *qp, struct evr_cmid *cmid)
 	if (ret)
 		return ret;
 	qp->last_receive = false;
-	qp->failed = qp->flushed = false;
+	qp->failed = qp->flushed = qp->gap = false;
 	qp->lost = false;
 	ret = find_parts(qp);
 	if (!ret)
@@ -652,11 +652,18 @@ static bool is_from_pool(const struct evr_qp *qp)
 	return qp->config.recv_pool || qp->srq;
 }
 
+/* Of messages in order none is left out. */
+static void lose(struct evr_qp *qp, int err)
+{
+	qp->gap = true;
+	evr_qp_fail(qp, err);
+}
+
 void evr_qp_received(struct evr_qp *qp, struct evrdma_buf *buf, const struct ibv_wc *wc)
 {
 	struct evrdma_recv recv;
 
-	if (wc->status == IBV_WC_WR_FLUSH_ERR && is_from_pool(qp))
+	if (qp->gap || (wc->status == IBV_WC_WR_FLUSH_ERR && is_from_pool(qp)))
 		return;
 	recv = (struct evrdma_recv){
 		.buf = buf,
@@ -671,6 +678,8 @@ void evr_qp_received(struct evr_qp *qp, struct evrdma_buf *buf, const struct ibv
 	count_recv(qp, &recv);
 	if (!recv.err || !is_from_pool(qp))
 		qp->ops->received(qp, &recv);
+	else if (wc->status == IBV_WC_SUCCESS && !qp->config.header_bytes)
+		lose(qp, recv.err);
 }
 
 static bool is_over(enum ibv_qp_state state)

@@ -99,6 +99,8 @@ struct evr_qp_config {
 };
 
 /* The next step of evr_qp_destroy(). */
+enum { EVR_SEGS_MAX = 32 };
+
 enum evr_qp_end { EVR_QP_END_TELL, EVR_QP_END_VERBS, EVR_QP_END_PARTS, EVR_QP_END_WORK };
 
 struct evr_qp {
@@ -149,6 +151,7 @@ struct evr_qp {
 	bool failed;  /* it was told so, and is of no use until it is bound anew */
 	bool flushed; /* the same, for a reason that is told elsewhere */
 	bool lost; /* its device went without waiting, and nothing of it is under way */
+	bool gap;  /* a message was lost: none that follows it is told */
 };
 
 /* Counts in the QP and in its base, whose header the caller has. */

@@ -122,8 +122,7 @@ static bool is_inside(const struct evrdma_seg *seg)
 	return seg->len <= UINT32_MAX && seg->offset <= size && seg->len <= size - seg->offset;
 }
 
-static int set_sge(
-	struct evr_qp *qp, const struct evrdma_seg *seg, int more, struct ibv_sge *sge)
+static int set_sge(struct evr_qp *qp, const struct evrdma_seg *seg, int more, struct ibv_sge *sge)
 {
 	if (!seg->buf || !is_inside(seg))
 		return -EINVAL;
@@ -351,19 +350,28 @@ static const struct evrdma_error *error_of(const struct evr_send *send, struct e
 	return error;
 }
 
+/* All but the first. The last reference to one is a callback, which may submit into the same slot.
+ */
+static void drop_bufs(struct evr_qp *qp, uint32_t position, unsigned n)
+{
+	struct evrdma_buf *bufs[EVR_SEGS_MAX];
+	unsigned i;
+
+	memcpy(bufs, bufs_at(qp, position), n * sizeof(bufs[0]));
+	for (i = 1; i < n; i++)
+		evr_buf_unref(bufs[i]);
+}
+
+/* The slot is another's once a callback submits. */
 static void end_send(struct evr_qp *qp)
 {
 	uint32_t position = qp->send_tail++;
 	struct evr_send send = *send_at(qp, position);
-	struct evrdma_buf **bufs = bufs_at(qp, position);
 	struct evrdma_error why;
 	const struct evrdma_error *error = error_of(&send, &why);
-	unsigned i;
 
-	/* The slot is another's once the callback submits: the buffers are let go of before, but
-	 * one. */
-	for (i = 1; i < send.seg_count; i++)
-		evr_buf_unref(bufs[i]);
+	if (send.seg_count > 1)
+		drop_bufs(qp, position, send.seg_count);
 	evr_qp_count_ended(qp, error);
 	qp->ops->sent(qp, &send, error);
 	evr_buf_unref(send.buf);
