@@ -238,7 +238,7 @@ cmtime_peak() {
 	peak
 }
 
-peak() { awk '{ print $6 }' "$tmp/spent"; }
+peak() { awk '{ print $6 }' "$tmp/spent" && rm "$tmp/spent"; }
 
 calls() { awk '$NF == "total" { print $4 }' "$tmp/calls"; }
 
