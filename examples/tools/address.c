@@ -186,24 +186,13 @@ static void look_up_name(struct address_lookup *lookup)
 		ask_evdns(lookup, evdns);
 }
 
-static void use_parsed(struct address_lookup *lookup)
-{
-	if (lookup->family == AF_UNSPEC || lookup->family == lookup->addr.ss_family)
-		lookup->cb(lookup->arg);
-	else
-		tool_fail(lookup->tool,
-			"%s: not of the family of the address to connect from; give two of IPv4 "
-			"or two of IPv6",
-			lookup->text);
-}
-
 void address_lookup_start(struct address_lookup *lookup)
 {
 	if (!lookup->text[0])
 		tool_fail(lookup->tool, "an address is empty; give one, or a name");
 	else if (!address_parse(&lookup->addr, lookup->format, lookup->text, lookup->port_space,
 			 lookup->port))
-		use_parsed(lookup);
+		lookup->cb(lookup->arg);
 	else if (lookup->format == ADDRESS_NAME)
 		look_up_name(lookup);
 	else

@@ -129,11 +129,23 @@ static int check_remote(struct perf *perf)
 	return -1;
 }
 
+static int check_local(struct perf *perf)
+{
+	const struct sockaddr *local = ends_local(&perf->ends);
+
+	if (is_server(perf) || !perf->options.bind ||
+		local->sa_family == ends_remote(&perf->ends)->sa_family)
+		return 0;
+	tool_fail(&perf->tool, "%s: not of the family of %s; give two of IPv4 or two of IPv6",
+		perf->options.bind, ends_peer_text(&perf->ends));
+	return -1;
+}
+
 static void ends_found(void *arg)
 {
 	struct perf *perf = arg;
 
-	if (check_remote(perf))
+	if (check_remote(perf) || check_local(perf))
 		return;
 	if (perf->options.group)
 		perf_group_receive(perf);

@@ -140,9 +140,9 @@ struct evrdma_recv {
 	size_t len;             /* bytes of message */
 	int err;                /* 0, or why it failed: ECANCELED (the connection ended first),
 	                           EMSGSIZE (the message is larger than the buffer), EIO (rxe: that,
-	                           too, as IBV_WC_LOC_QP_OP_ERR; or the device says a length that
-	                           cannot be, by which a connection of a pool or srq ends with EIO);
-	                           ENOMEM, EDQUOT and what verbs report: it could not be registered */
+	                           too, as IBV_WC_LOC_QP_OP_ERR; or its length cannot be, which ends
+	                           a connection of a pool or srq with EIO); ENOMEM, EDQUOT and what
+	                           verbs report: it could not be registered */
 	int wc_status;          /* enum ibv_wc_status */
 	int has_imm;            /* imm was sent along */
 	uint32_t imm;           /* in host order */

@@ -288,7 +288,7 @@ void evr_rs_drain_sleeper(int fd);
 /* Wakes all who sleep on it. */
 void evr_rs_wake(struct evr_rs *rs);
 
-/* Its stream ends with this, unless it has ended. Whose call it is, those that sleep learn of it. */
+/* Its stream ends with this, unless it has ended; those that sleep on it learn of it. */
 void evr_rs_fail(struct evr_rs *rs, int error);
 
 /* iomap: of all that was shown to the peer, nothing is any more. */
