@@ -137,13 +137,13 @@ rstream_rate() {
 	rstream_us "$@" | awk '{ if ($1) printf "%.1f\n", 1e6 / $1 }'
 }
 
-# group RECEIVERS SIZE COUNT: what its sender says, in JSON; and what each receiver does, in $tmp/got.N.
+# group RECEIVERS SIZE COUNT: what its sender says, in JSON; and what each receiver does, in $tmp/got.RECEIVERS.N.
 group() {
 	next_port
 	receivers=
-	rm -f "$tmp"/got.*
+	rm -f "$tmp/got.$1".*
 	for n in $(seq "$1"); do
-		(at_core ours@ours limit "$perf_bin" -m 239.9.9.9 -b "$EVR_IP4" -p $port -J) >"$tmp/got.$n" &
+		(at_core ours@ours limit "$perf_bin" -m 239.9.9.9 -b "$EVR_IP4" -p $port -J) >"$tmp/got.$1.$n" &
 		receivers="$receivers $!"
 	done
 	sleep 1
@@ -155,12 +155,11 @@ group() {
 
 group_sent() { group "$@" | field messages_per_s; }
 
-# Per cent of what was sent, of the receiver that got least.
+# group_got RECEIVERS COUNT: of the last run with so many, per cent of the count, of the receiver that got least.
 group_got() {
-	group "$@" >/dev/null
 	for n in $(seq "$1"); do
-		field messages <"$tmp/got.$n"
-	done | sort -n | awk -v sent="$3" 'NR == 1 { printf "%.2f\n", 100 * $1 / sent }'
+		field messages <"$tmp/got.$1.$n"
+	done | sort -n | awk -v sent="$2" 'NR == 1 { printf "%.2f\n", 100 * $1 / sent }'
 }
 
 # datagrams_got SIZE COUNT: the same of perftest's, whose server ends when it has all.

@@ -104,14 +104,14 @@ group_rows() {
 		side ours group_sent 1 $size "$n"
 		side "ib_send_bw -c UD" perftest rate ib_send_bw $size "$n" -c UD
 		row "multicast of $size bytes, of those sent got" % higher 1.0
-		side ours group_got 1 $size "$n"
+		side ours group_got 1 "$n"
 		side "ib_send_bw -c UD" datagrams_got $size "$n"
 		row "multicast of $size bytes to 4, sent" messages/s higher -
 		side ours group_sent 4 $size "$n"
 		side "ours to 1" group_sent 1 $size "$n"
 		row "multicast of $size bytes to 4, of those sent got by each" % higher -
-		side ours group_got 4 $size "$n"
-		side "ours to 1" group_got 1 $size "$n"
+		side ours group_got 4 "$n"
+		side "ours to 1" group_got 1 "$n"
 	done
 }
 

@@ -96,7 +96,7 @@ blocks() {
 	of "block of 64 KiB, rstream, stock" "$n" rstream_there stock 65536
 }
 
-# idle_ticks, all_ticks: of all processors so far.
+# Ticks of all processors so far: idle ones, and all.
 ticks() { awk '$1 == "cpu" { for (i = 2; i <= 9; i++) all += $i; print $5, all }' /proc/stat; }
 
 # idle_while NAME COMMAND...

@@ -307,6 +307,7 @@ void fake_work_run(void);
 void fake_work_arming(void);
 bool fake_tells_last_receive(void);
 void fake_work_reset(void);
+void fake_data_reset(void);
 /* Ends the first send. */
 void fake_send_complete(
 	struct fake_qp *qp, struct fake_send *send, enum ibv_wc_status status, uint32_t byte_len);

@@ -208,6 +208,11 @@ void fake_lie_of_length(void)
 	lies = true;
 }
 
+void fake_data_reset(void)
+{
+	lies = false;
+}
+
 static uint32_t length_told(size_t len)
 {
 	uint32_t told = lies ? UINT32_MAX : (uint32_t)len;

@@ -118,6 +118,7 @@ void fake_nodes_lose(const struct fake_context *context)
 void fake_verbs_reset(void)
 {
 	fake_work_reset();
+	fake_data_reset();
 	fake_nodes_free(NULL);
 	fake_mem_reset();
 	fake_qp_reset();

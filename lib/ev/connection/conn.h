@@ -108,7 +108,6 @@ struct evrdma_conn {
 	struct event wait_timer;
 
 	bool read_disabled;
-	bool read_broken; /* a receive could not be kept: nothing that follows it is told */
 	struct evr_kept kept;
 	struct evr_task read_task; /* tells what is kept */
 

@@ -11,19 +11,12 @@ static void tell(struct evrdma_conn *conn, const struct evrdma_recv *recv)
 		conn->recv_cb(conn, recv, conn->arg);
 }
 
-/* A message that is lost leaves a gap that no later one may jump. */
-static void lose(struct evrdma_conn *conn, int err)
-{
-	conn->read_broken = true;
-	evr_qp_fail(&conn->qp, -err);
-}
-
 static void keep(struct evrdma_conn *conn, const struct evrdma_recv *recv)
 {
 	int ret = evr_kept_add(&conn->kept, recv);
 
 	if (ret) {
-		lose(conn, ret);
+		evr_qp_lose(&conn->qp, -ret);
 		return;
 	}
 	conn->qp.recvq.held++;
@@ -32,7 +25,7 @@ static void keep(struct evrdma_conn *conn, const struct evrdma_recv *recv)
 
 void evr_conn_read(struct evrdma_conn *conn, const struct evrdma_recv *recv)
 {
-	if (conn->read_broken)
+	if (conn->qp.gap)
 		return;
 	if (conn->read_disabled || conn->kept.count)
 		keep(conn, recv);

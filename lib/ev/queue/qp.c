@@ -224,6 +224,12 @@ void evr_qp_fail(struct evr_qp *qp, int err)
 	fail(qp, &error);
 }
 
+void evr_qp_lose(struct evr_qp *qp, int err)
+{
+	qp->gap = true;
+	evr_qp_fail(qp, err);
+}
+
 static void be_flushed(struct evr_qp *qp)
 {
 	qp->flushed = true;
@@ -652,13 +658,6 @@ static bool is_from_pool(const struct evr_qp *qp)
 	return qp->config.recv_pool || qp->srq;
 }
 
-/* Of messages in order none is left out. */
-static void lose(struct evr_qp *qp, int err)
-{
-	qp->gap = true;
-	evr_qp_fail(qp, err);
-}
-
 void evr_qp_received(struct evr_qp *qp, struct evrdma_buf *buf, const struct ibv_wc *wc)
 {
 	struct evrdma_recv recv;
@@ -679,7 +678,7 @@ void evr_qp_received(struct evr_qp *qp, struct evrdma_buf *buf, const struct ibv
 	if (!recv.err || !is_from_pool(qp))
 		qp->ops->received(qp, &recv);
 	else if (wc->status == IBV_WC_SUCCESS && !qp->config.header_bytes)
-		lose(qp, recv.err);
+		evr_qp_lose(qp, recv.err);
 }
 
 static bool is_over(enum ibv_qp_state state)

@@ -230,6 +230,8 @@ int evr_qp_submit_recv(struct evr_qp *qp, struct evrdma_buf *buf);
 
 /* It is of no use any more, for the reason err. */
 void evr_qp_fail(struct evr_qp *qp, int err);
+/* The same, for a message that is lost: it leaves a gap that no later one may jump. */
+void evr_qp_lose(struct evr_qp *qp, int err);
 /* Tells once more that it was flushed, if it was: whoever is told may not have been ready. */
 void evr_qp_tell_flushed(struct evr_qp *qp);
 

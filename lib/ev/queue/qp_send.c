@@ -350,8 +350,7 @@ static const struct evrdma_error *error_of(const struct evr_send *send, struct e
 	return error;
 }
 
-/* All but the first. The last reference to one is a callback, which may submit into the same slot.
- */
+/* All but the first. One's last reference is a callback, which may submit into the same slot. */
 static void drop_bufs(struct evr_qp *qp, uint32_t position, unsigned n)
 {
 	struct evrdma_buf *bufs[EVR_SEGS_MAX];
