@@ -156,12 +156,15 @@ without_aslr() {
 
 # Where another stage, or the long check, runs all of it.
 brief() {
-	EVR_DESTROY_EVERY=7 EVR_SCHEDULES=5000 EVR_PROFILES=odd EVR_PLANTED_EVERY=${EVR_PLANTED_EVERY:-4} \
-		EVR_SERIES=no "$@"
+	EVR_DESTROY_EVERY=${EVR_DESTROY_EVERY:-7} EVR_SCHEDULES=${EVR_SCHEDULES:-5000} EVR_PROFILES=odd \
+		EVR_PLANTED_EVERY=${EVR_PLANTED_EVERY:-4} EVR_SERIES=no "$@"
 }
 
 # And the least of what the other build of the short check runs as well.
-briefest() { EVR_PROFILE_SUITES='conform schedule' EVR_PLANTED_EVERY=12 brief "$@"; }
+briefest() {
+	EVR_PROFILE_SUITES='conform schedule' EVR_PLANTED_EVERY=12 EVR_DEVICES=one EVR_SWEEP_EVERY=3 \
+		EVR_DESTROY_EVERY=15 EVR_SCHEDULES=2000 EVR_RS_SCHEDULES=20 brief "$@"
+}
 
 # The devices that are least like those that all other tests run on; each planted bug is for the normal build.
 odd_profiles() { EVR_PROFILES='mlx5 odd' EVR_PLANTED_EVERY=4 EVR_SERIES=no "$@"; }
