@@ -13,6 +13,7 @@ libevr_ev_la_SOURCES = \
 	lib/ev/core/shutdown.c \
 	lib/ev/core/stats.c lib/ev/core/stats.h \
 	lib/ev/core/task.h \
+	lib/ev/core/timer.c lib/ev/core/timer.h \
 	lib/ev/cm/addr.c lib/ev/cm/addr.h \
 	lib/ev/cm/channel.c lib/ev/cm/channel.h \
 	lib/ev/cm/cmid.c lib/ev/cm/cmid.h \

@@ -121,7 +121,7 @@ t_conform_sweep_t_SOURCES = \
 	t/conform/sweep_work.c \
 	$(EVR_FAKE_HEAP)
 t_conform_sweep_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t $(CHECK_CFLAGS)
-t_conform_sweep_t_LDFLAGS = $(AM_LDFLAGS) $(EVR_FAKE_HEAP_WRAP)
+t_conform_sweep_t_LDFLAGS = $(AM_LDFLAGS) $(EVR_FAKE_HEAP_WRAP) -Wl,--wrap=event_add
 t_conform_sweep_t_LDADD = $(EVR_CONFORM_FAKE_LIBS)
 endif
 

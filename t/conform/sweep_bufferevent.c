@@ -192,7 +192,7 @@ static void start(struct run *r, size_t bytes)
 		return;
 	begin(r, client, check);
 	write_some(r);
-	if (evrdma_bufferevent_get_conn(client) == NULL)
+	if (!r->finished && evrdma_bufferevent_get_conn(client) == NULL)
 		r->odd = ENOTCONN;
 }
 
@@ -211,8 +211,9 @@ static void more_than_the_window_there_and_back(struct run *r)
 static void a_bufferevent_accepted_by_hand_and_found_by_name(struct run *r)
 {
 	by_hand = true;
-	names = evdns_base_new(r->loop, 0);
-	start(r, SOME);
+	names = run_have(r, evdns_base_new(r->loop, 0));
+	if (names)
+		start(r, SOME);
 }
 
 const struct scenario sweep_bufferevent[] = {

@@ -16,22 +16,24 @@ static struct evdns_base *names;
 
 static void free_names(struct run *r)
 {
-	evdns_base_free(names, 0);
+	if (names)
+		evdns_base_free(names, 0);
 }
 
-/* The right one comes after these. */
-static void start_names(struct run *r, const char *wrong)
+/* The right one comes after these. Whether there are any. */
+static bool start_names(struct run *r, const char *wrong)
 {
 	char path[] = "/tmp/evrdma-hosts-XXXXXX";
 	int fd = mkstemp(path);
 
-	names = evdns_base_new(r->loop, 0);
+	names = run_have(r, evdns_base_new(r->loop, 0));
 	r->after = free_names;
-	if (dprintf(fd, "%s%s somewhere\n", wrong, sweep_ip()) < 0 ||
-		evdns_base_load_hosts(names, path))
-		run_fail(r, EBADF);
+	if (names && (dprintf(fd, "%s%s somewhere\n", wrong, sweep_ip()) < 0 ||
+			     evdns_base_load_hosts(names, path)))
+		run_fail(r, ENOMEM);
 	close(fd);
 	unlink(path);
+	return !r->finished;
 }
 
 static int connect_by_name(struct run *r, struct evrdma_conn *conn)
@@ -50,20 +52,22 @@ static void connects_by_name(struct run *r)
 	struct sockaddr_in src = *(struct sockaddr_in *)run_address(sweep_ip(), 0);
 
 	pair_init(r);
-	start_names(r, "");
 	r->options.src = (struct sockaddr *)&src;
 	r->connect = connect_by_name;
 	r->on_request = accept_from_any;
-	pair_start(r);
+	if (start_names(r, ""))
+		pair_start(r);
 }
 
 /* One to which no way leads, one without a device, and the one. */
 static void connects_to_several_in_turn(struct run *r)
 {
 	pair_init(r);
-	start_names(r, FAKE_NO_ROUTE_IP " somewhere\n" FAKE_NO_RDMA_IP " somewhere\n");
 	r->connect = connect_by_name;
-	pair_start(r);
+	/* Without memory libevent passes over a line of the file: the last is not the right one. */
+	r->awaited = ENODEV;
+	if (start_names(r, FAKE_NO_ROUTE_IP " somewhere\n" FAKE_NO_RDMA_IP " somewhere\n"))
+		pair_start(r);
 }
 
 static void accept_into_pool(struct run *r, struct evrdma_request *request)
@@ -103,8 +107,9 @@ static void goes_on_to_another_address_with_a_shared_queue(struct run *r)
 	evrdma_base_options_init(&options);
 	options.cq_entries = 8;
 	options.device_idle_ms = 0;
-	start_names(r, FAKE_ROCE_IP " somewhere\n192.0.2.77 somewhere\n192.0.2.78 somewhere\n"
-				    "192.0.2.79 somewhere\n");
+	if (!start_names(r, FAKE_ROCE_IP " somewhere\n192.0.2.77 somewhere\n192.0.2.78 somewhere\n"
+				     "192.0.2.79 somewhere\n"))
+		return;
 	r->connect = connect_by_name;
 	r->on_request = accept_into_pool;
 	r->on_error = end_with_the_client;

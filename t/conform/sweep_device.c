@@ -241,9 +241,18 @@ static enum fake_kind visitor(void)
 	return sweep_kind == FAKE_IB ? FAKE_IWARP : FAKE_IB;
 }
 
+static bool visits;
+
+static void end_visit(struct run *r)
+{
+	if (visits)
+		fake_device_remove(visitor());
+	visits = false;
+}
+
 static void take_away(evutil_socket_t fd, short what, void *arg)
 {
-	fake_device_remove(visitor());
+	end_visit(arg);
 	run_after_ms(arg, WAIT_MS, expect_visit);
 }
 
@@ -260,6 +269,8 @@ static void device_comes_and_goes(struct run *r)
 		return;
 	evrdma_base_set_device_cb(base, on_device, r);
 	fake_device_add(visitor());
+	visits = true;
+	r->after = end_visit;
 	run_after_ms(r, WAIT_MS, take_away);
 }
 

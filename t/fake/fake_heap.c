@@ -54,7 +54,7 @@ unsigned fake_heap_count(void)
 	return heap.count;
 }
 
-static bool fails(void)
+bool fake_heap_fails(void)
 {
 	unsigned left = heap.left, after;
 
@@ -73,27 +73,27 @@ static bool fails(void)
 
 void *__wrap_malloc(size_t size)
 {
-	return fails() ? NULL : __real_malloc(size);
+	return fake_heap_fails() ? NULL : __real_malloc(size);
 }
 
 void *__wrap_calloc(size_t n, size_t size)
 {
-	return fails() ? NULL : __real_calloc(n, size);
+	return fake_heap_fails() ? NULL : __real_calloc(n, size);
 }
 
 void *__wrap_realloc(void *old, size_t size)
 {
-	return fails() ? NULL : __real_realloc(old, size);
+	return fake_heap_fails() ? NULL : __real_realloc(old, size);
 }
 
 char *__wrap_strdup(const char *text)
 {
-	return fails() ? NULL : __real_strdup(text);
+	return fake_heap_fails() ? NULL : __real_strdup(text);
 }
 
 int __wrap_posix_memalign(void **memory, size_t align, size_t size)
 {
-	return fails() ? ENOMEM : __real_posix_memalign(memory, align, size);
+	return fake_heap_fails() ? ENOMEM : __real_posix_memalign(memory, align, size);
 }
 
 /* Whoever has the fake's lock is the fake. */

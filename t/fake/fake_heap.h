@@ -12,6 +12,8 @@
 void fake_heap_fail_nth(unsigned n);
 /* The same, and all after it fail too. */
 void fake_heap_fail_from(unsigned n);
+/* One that the test makes itself, in a place of its own: whether it fails, with errno. */
+bool fake_heap_fails(void);
 /* Whether it has come. */
 bool fake_heap_failed(void);
 /* How many there were so far. */

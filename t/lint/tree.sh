@@ -21,9 +21,9 @@ xargs awk '{ line = $0; gsub(/\t/, "        ", line) }
 verdict "no line of C is longer than 100 columns"
 
 # Assigned in another way, a timer may be behind data of a high priority.
-sources '*.c' | grep '^lib/ev/' | grep -v '^lib/ev/core/base.c$' |
-	xargs grep -nE '(evtimer_(assign|new|set)|event_new|event_assign *\([^,]*,[^,]*, *-1) *[,(]' >"$findings"
-verdict "in lib/ev timers are assigned by evr_base_assign_timer()"
+sources '*.c' | grep '^lib/ev/' | grep -v '^lib/ev/core/timer.c$' |
+	xargs grep -nE '(evtimer_(assign|new|set|add|del)|event_new|event_assign *\([^,]*,[^,]*, *-1|event_add *\([^,]*, *&) *[,(]?' >"$findings"
+verdict "in lib/ev timers are those of timer.h"
 
 # Places of one machine, and names of files that are nobody else's.
 xargs grep -nE '(^|[^A-Za-z0-9_])/(wor[k]|hom[e])/' <"$scratch/text" >"$findings"

@@ -16,6 +16,7 @@ enum {
 	US_PER_MS = 1000,
 	US_PER_S = 1000000,
 	LONGEST_MS = 5000,
+	LIBEVENTS_LONGEST_MS = 35 * 60 * 1000, /* that its epoll ever waits at once */
 	MANY_LOOKS = 4000, /* in SPIN_US */
 	SPIN_US = 10000,
 	TOO_MANY_LOOKS = 150000
@@ -174,6 +175,9 @@ static int wait_or_tell(int epoll, struct epoll_event *events, int max, int time
 
 	if (n || !timeout_ms)
 		return n;
+	/* What a base keeps a place with among the timers is a day off: nobody waits for that. */
+	if (timeout_ms >= LIBEVENTS_LONGEST_MS)
+		timeout_ms = -1;
 	if (can_wait(timeout_ms))
 		return wait_for_it(epoll, events, max, timeout_ms);
 	if (!started && may_skip)

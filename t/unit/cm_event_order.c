@@ -1,8 +1,8 @@
 /*
  * Events of one id in every order, more than once, too late, and while the id goes: what is seen is
  * what was sent, but for what the failed answer makes pointless; every event is acknowledged once,
- * in any order, and destroying always ends. EVR_SERIES=no in the environment: of the sequences all but
- * the longest.
+ * in any order, and destroying always ends. EVR_SERIES=no in the environment: of the sequences all
+ * but the longest.
  */
 #include "unit/cm_subject.h"
 

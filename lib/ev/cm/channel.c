@@ -40,8 +40,8 @@ void evr_channel_poll(struct evrdma_base *base)
 
 static void keep_polling(struct evr_channel *channel)
 {
-	if (!evtimer_pending(&channel->look_timer, NULL))
-		evr_base_add_timer(&channel->look_timer, LOOK_MS);
+	if (!evr_timer_runs(&channel->look_timer))
+		evr_timer_start(&channel->look_timer, LOOK_MS);
 }
 
 void evr_channel_keep_polling(struct evrdma_base *base)
@@ -68,7 +68,7 @@ static void lose(struct evr_channel *channel, int err)
 
 	evr_log(EVRDMA_LOG_ERROR, "the event channel cannot be read any more: %s", strerror(err));
 	event_del(&channel->readable);
-	event_del(&channel->pause);
+	evr_timer_stop(&channel->pause);
 	channel->err = err;
 	/* Who is told may close or move any other. */
 	while ((cmid = TAILQ_FIRST(&channel->cmids)) && !cmid->lost) {
@@ -82,7 +82,7 @@ static void lose(struct evr_channel *channel, int err)
 static void pause_reading(struct evr_channel *channel)
 {
 	event_del(&channel->readable);
-	evr_base_add_timer(&channel->pause, PAUSE_MS);
+	evr_timer_start(&channel->pause, PAUSE_MS);
 }
 
 /* Over budget, it is asked again after all others, and not left to the channel to say that it is
@@ -98,7 +98,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	else if (ret < 0)
 		lose(channel, -ret);
 	else if (ret)
-		evr_base_add_timer(&channel->pause, 0);
+		evr_timer_start_now(&channel->pause);
 }
 
 static void on_pause_over(evutil_socket_t fd, short what, void *arg)
@@ -106,7 +106,7 @@ static void on_pause_over(evutil_socket_t fd, short what, void *arg)
 	struct evr_channel *channel = arg;
 
 	if (event_add(&channel->readable, NULL))
-		evr_base_add_timer(&channel->pause, PAUSE_MS);
+		evr_timer_start(&channel->pause, PAUSE_MS);
 	else
 		on_readable(fd, what, arg);
 }
@@ -137,9 +137,9 @@ static void stop(struct evr_part *part)
 {
 	struct evr_channel *channel = of_part(part);
 
-	event_del(&channel->look_timer);
+	evr_timer_stop(&channel->look_timer);
 	event_del(&channel->readable);
-	event_del(&channel->pause);
+	evr_timer_stop(&channel->pause);
 	give_back(channel);
 	evr_ptrmap_fini(&channel->map);
 }
@@ -171,8 +171,8 @@ static int start_reading(struct evr_channel *channel, struct evrdma_base *base)
 		channel);
 	evr_base_set_urgent(base, &channel->readable);
 	evr_base_set_priority(&channel->readable, base->options.cm_priority);
-	evr_base_assign_timer(base, &channel->pause, on_pause_over, channel);
-	evr_base_assign_timer(base, &channel->look_timer, on_look, channel);
+	evr_timer_assign(&channel->pause, base, on_pause_over, channel);
+	evr_timer_assign(&channel->look_timer, base, on_look, channel);
 	if (!event_add(&channel->readable, NULL))
 		return 0;
 	fcntl(fd, F_SETFL, channel->saved_fd_flags);

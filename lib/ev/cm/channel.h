@@ -7,6 +7,7 @@
 
 #include "ev/cm/cmid.h"
 #include "ev/core/part.h"
+#include "ev/core/timer.h"
 #include "util/ptrmap.h"
 
 #include <evrdma/base.h>
@@ -17,8 +18,8 @@ struct evr_channel {
 	int err; /* why it cannot be read any more; 0: it can */
 	int saved_fd_flags;
 	struct event readable;
-	struct event pause;
-	struct event look_timer;
+	struct evr_timer pause;
+	struct evr_timer look_timer;
 	struct evr_cmid_list cmids;
 	unsigned gone; /* of them, whose device is being removed */
 	struct evr_ptrmap map; /* struct rdma_cm_id -> struct evr_cmid */

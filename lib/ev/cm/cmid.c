@@ -68,7 +68,7 @@ static void belong_to(struct evr_cmid *cmid, struct evrdma_base *base)
 	cmid->gone = false;
 	if (is_on_gone_device(cmid))
 		set_gone(cmid);
-	evr_base_assign_timer(base, &cmid->late, on_late, cmid);
+	evr_timer_assign(&cmid->late, base, on_late, cmid);
 	TAILQ_INSERT_TAIL(&evr_channel_of(base)->cmids, cmid, link);
 }
 
@@ -76,7 +76,7 @@ static void forget(struct evr_cmid *cmid)
 {
 	struct evr_channel *channel = evr_channel_of(cmid->base);
 
-	event_del(&cmid->late);
+	evr_timer_stop(&cmid->late);
 	channel->gone -= cmid->gone;
 	evr_ptrmap_remove(&channel->map, cmid->cm);
 	TAILQ_REMOVE(&channel->cmids, cmid, link);
@@ -163,7 +163,7 @@ void evr_cmid_destroy(struct evr_cmid *cmid)
 
 int evr_cmid_migrate(struct evr_cmid *cmid, struct evrdma_base *base)
 {
-	bool late = cmid->cm && evtimer_pending(&cmid->late, NULL);
+	bool late = cmid->cm && evr_timer_runs(&cmid->late);
 	struct rdma_cm_id *cm = cmid->cm;
 	int ret;
 
@@ -183,7 +183,7 @@ int evr_cmid_migrate(struct evr_cmid *cmid, struct evrdma_base *base)
 	forget(cmid);
 	belong_to(cmid, base);
 	if (late)
-		evr_base_add_timer(&cmid->late, LATE_MS);
+		evr_timer_start(&cmid->late, LATE_MS);
 	evr_channel_poll(base);
 	return 0;
 }
@@ -282,7 +282,7 @@ static void device_goes(struct evr_cmid *cmid)
 	if (cmid->cm->verbs && !cmid->gone)
 		all_are_gone(cmid->base, cmid->cm->verbs);
 	if (cmid->unanswered)
-		evr_base_add_timer(&cmid->late, LATE_MS);
+		evr_timer_start(&cmid->late, LATE_MS);
 }
 
 static void dispatch(struct evrdma_base *base, const struct rdma_cm_event *event)

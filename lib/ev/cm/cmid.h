@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 #include <event2/event.h>
-#include <event2/event_struct.h>
 #include <rdma/rdma_cma.h>
 
+#include "ev/core/timer.h"
 #include "util/list.h"
 
 #include <evrdma/error.h>
@@ -37,7 +37,7 @@ struct evr_cmid {
 	bool lost;	   /* its owner was told that no event will come */
 	bool listens;	   /* what the base has on its device stays */
 	bool gone;	   /* its device is being removed, whether it was told so itself or not */
-	struct event late; /* when no answer can come, the kernel has given up by then */
+	struct evr_timer late; /* when no answer can come, the kernel has given up by then */
 };
 
 TAILQ_HEAD(evr_cmid_list, evr_cmid);

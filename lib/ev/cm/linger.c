@@ -9,6 +9,7 @@
 #include "ev/cm/slots.h"
 #include "ev/core/base.h"
 #include "ev/core/obj.h"
+#include "ev/core/timer.h"
 #include "util/clock.h"
 
 enum {
@@ -28,8 +29,8 @@ struct evr_lingering {
 	struct evr_cmid cmid;
 	struct evr_lingering **link; /* what its connection knows it by, while that is there */
 	struct evr_slots *slots;     /* of the listener, or NULL: one is ours */
-	struct event slot_timer;
-	struct event timer; /* of a base that is closing */
+	struct evr_timer slot_timer;
+	struct evr_timer timer; /* of a base that is closing */
 	bool due;
 	bool over; /* for the kernel: to destroy it takes no time */
 };
@@ -57,7 +58,7 @@ static const struct evr_cmid_ops cmid_ops = { .event = on_event, .lost = on_lost
 
 static void give_slot(struct evr_lingering *linger)
 {
-	event_del(&linger->slot_timer);
+	evr_timer_stop(&linger->slot_timer);
 	evr_slots_give(linger->slots);
 	linger->slots = NULL;
 }
@@ -95,7 +96,7 @@ static void destroy(struct evr_lingering *linger)
 {
 	uint64_t since_us = evr_clock_now_us();
 
-	event_del(&linger->timer);
+	evr_timer_stop(&linger->timer);
 	evr_cmid_destroy(&linger->cmid);
 	if (evr_clock_now_us() - since_us > STUCK_US)
 		evr_channel_of(linger->obj.base)->linger_stuck = true;
@@ -110,8 +111,8 @@ static int linger_end(struct evr_obj *obj)
 		return 0;
 	}
 	linger->due = false;
-	if (!evtimer_pending(&linger->timer, NULL))
-		evr_base_add_timer(&linger->timer, CLOSING_MS);
+	if (!evr_timer_runs(&linger->timer))
+		evr_timer_start(&linger->timer, CLOSING_MS);
 	return -EINPROGRESS;
 }
 
@@ -152,8 +153,8 @@ int evr_linger(struct evr_cmid *cmid, struct evr_lingering **link)
 	linger->cmid.ops = &cmid_ops;
 	linger->link = link;
 	*link = linger;
-	evr_base_assign_timer(cmid->base, &linger->slot_timer, on_slot_timer, linger);
-	evr_base_assign_timer(cmid->base, &linger->timer, on_timer, linger);
+	evr_timer_assign(&linger->slot_timer, cmid->base, on_slot_timer, linger);
+	evr_timer_assign(&linger->timer, cmid->base, on_timer, linger);
 	evr_cmid_hand_over(cmid, &linger->cmid);
 	linger->obj.base->stats.ids_lingering++;
 	return 0;
@@ -163,5 +164,5 @@ void evr_linger_keep_slot(struct evr_lingering *linger, struct evr_slots *slots,
 {
 	linger->link = NULL;
 	linger->slots = slots;
-	evr_base_add_timer(&linger->slot_timer, ms);
+	evr_timer_start(&linger->slot_timer, ms);
 }

@@ -127,7 +127,7 @@ static void part(struct evrdma_conn *conn)
 	conn->linked = false;
 	if (conn->end == EVR_CONN_END_START)
 		return;
-	event_del(&conn->wait_timer);
+	evr_timer_stop(&conn->wait_timer);
 	evr_obj_continue(&conn->obj);
 }
 
@@ -234,7 +234,7 @@ static void disconnect_if_quiet(struct evrdma_conn *conn)
 	if (!conn->disconnecting || conn->state != EVR_CONN_UP || !conn->linked ||
 		!evr_qp_has_sent_all(&conn->qp) || conn->next == EVR_CONN_DISCONNECT)
 		return;
-	event_del(&conn->wait_timer);
+	evr_timer_stop(&conn->wait_timer);
 	conn->next = EVR_CONN_DISCONNECT;
 	conn->wait_left_us = left_us(conn->wait_end_us);
 	evr_obj_set_kind(&conn->obj, EVR_TASK_LEAVE);
@@ -311,8 +311,8 @@ static void on_flushed(struct evr_qp *qp)
 {
 	struct evrdma_conn *conn = of_qp(qp);
 
-	if (conn->state == EVR_CONN_UP && !evtimer_pending(&conn->wait_timer, NULL))
-		evr_base_add_timer(&conn->wait_timer, conn->options.drain_timeout_ms);
+	if (conn->state == EVR_CONN_UP && !evr_timer_runs(&conn->wait_timer))
+		evr_timer_start(&conn->wait_timer, conn->options.drain_timeout_ms);
 }
 
 static void on_writable(struct evr_qp *qp)
@@ -449,11 +449,11 @@ static int end_start(struct evrdma_conn *conn)
 		return -EINPROGRESS;
 	if (must_settle(conn)) {
 		if (!conn->settling)
-			evr_base_add_timer(&conn->wait_timer, EVR_CONN_SETTLE_MS);
+			evr_timer_start(&conn->wait_timer, EVR_CONN_SETTLE_MS);
 		conn->settling = true;
 		return -EINPROGRESS;
 	}
-	event_del(&conn->wait_timer);
+	evr_timer_stop(&conn->wait_timer);
 	if (conn->qp.qp)
 		stop_traffic(conn);
 	/* A QP that never talked has nothing to say: it goes as it is. */
@@ -496,7 +496,7 @@ static bool wait_for_answer(struct evrdma_conn *conn)
 	if (us > most_us)
 		us = most_us;
 	if (us)
-		evr_base_add_timer(&conn->wait_timer, evr_clock_ms_of(us));
+		evr_timer_start(&conn->wait_timer, evr_clock_ms_of(us));
 	return us;
 }
 
@@ -509,7 +509,7 @@ static int end_id(struct evrdma_conn *conn)
 	if (awaits_answer(conn) && evr_linger(&conn->cmid, &conn->lingering) &&
 		wait_for_answer(conn))
 		return -EINPROGRESS;
-	event_del(&conn->wait_timer);
+	evr_timer_stop(&conn->wait_timer);
 	evr_qp_put_device(&conn->qp);
 	evr_cmid_destroy(&conn->cmid);
 	return 0;
@@ -706,11 +706,11 @@ struct evrdma_conn *evrdma_conn_new(
 	conn->cmid.owner = &conn->obj;
 	conn->cmid.ops = &evr_conn_cmid_ops;
 	evr_conn_init_read(conn);
-	evr_base_assign_timer(base, &conn->deadline, on_deadline, conn);
-	evr_base_assign_timer(base, &conn->attempt_timer, evr_conn_on_attempt_timer, conn);
-	evr_base_assign_timer(base, &conn->hold_timer, on_hold_timer, conn);
-	evr_base_assign_timer(base, &conn->alive_timer, evr_conn_on_alive_timer, conn);
-	evr_base_assign_timer(base, &conn->wait_timer, on_wait_timer, conn);
+	evr_timer_assign(&conn->deadline, base, on_deadline, conn);
+	evr_timer_assign(&conn->attempt_timer, base, evr_conn_on_attempt_timer, conn);
+	evr_timer_assign(&conn->hold_timer, base, on_hold_timer, conn);
+	evr_timer_assign(&conn->alive_timer, base, evr_conn_on_alive_timer, conn);
+	evr_timer_assign(&conn->wait_timer, base, on_wait_timer, conn);
 	return conn;
 }
 
@@ -811,7 +811,7 @@ int evrdma_conn_disconnect(struct evrdma_conn *conn)
 		return 0;
 	conn->disconnecting = true;
 	start_wait(conn);
-	evr_base_add_timer(&conn->wait_timer, conn->options.drain_timeout_ms);
+	evr_timer_start(&conn->wait_timer, conn->options.drain_timeout_ms);
 	disconnect_if_quiet(conn);
 	return 0;
 }

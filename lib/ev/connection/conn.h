@@ -12,7 +12,6 @@
 #ifndef EVR_EV_CONN_H
 #define EVR_EV_CONN_H
 
-#include <event2/event_struct.h>
 #include <stdbool.h>
 
 #include "ev/cm/cmid.h"
@@ -21,6 +20,7 @@
 #include "ev/cm/target.h"
 #include "ev/connection/kept.h"
 #include "ev/core/obj.h"
+#include "ev/core/timer.h"
 #include "ev/device/source.h"
 #include "ev/queue/qp.h"
 
@@ -98,14 +98,14 @@ struct evrdma_conn {
 	uint64_t wait_end_us;  /* of a disconnect, or for the answer to that of the end */
 	uint64_t wait_left_us; /* of that, while it is in our own queue */
 	bool peer_left; /* it disconnected, in order: what it acknowledged before is still coming */
-	struct event deadline;
-	struct event attempt_timer; /* of one address, while others are left */
-	struct event hold_timer;
-	struct event alive_timer;
+	struct evr_timer deadline;
+	struct evr_timer attempt_timer; /* of one address, while others are left */
+	struct evr_timer hold_timer;
+	struct evr_timer alive_timer;
 	uint64_t last_heard_us;
 	uint64_t last_message_us;
 	uint64_t asked_us;
-	struct event wait_timer;
+	struct evr_timer wait_timer;
 
 	bool read_disabled;
 	struct evr_kept kept;

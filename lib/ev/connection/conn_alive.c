@@ -41,7 +41,7 @@ static void sleep_until_due(struct evrdma_conn *conn, uint64_t now_us)
 
 	if (o->idle_timeout_ms && o->keepalive_ms)
 		ms = smaller(ms, keepalive_left(conn, now_us));
-	evr_base_add_timer(&conn->alive_timer, ms ? ms : 1);
+	evr_timer_start(&conn->alive_timer, ms ? ms : 1);
 }
 
 /* When there is no room for a probe, the first send that is over makes some. */
@@ -136,5 +136,5 @@ void evr_conn_start_alive(struct evrdma_conn *conn)
 
 void evr_conn_stop_alive(struct evrdma_conn *conn)
 {
-	event_del(&conn->alive_timer);
+	evr_timer_stop(&conn->alive_timer);
 }

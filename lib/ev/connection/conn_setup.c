@@ -23,9 +23,9 @@ static void go_on(struct evrdma_conn *conn, enum evr_conn_next next)
 
 void evr_conn_stop_timers(struct evrdma_conn *conn)
 {
-	event_del(&conn->deadline);
-	event_del(&conn->attempt_timer);
-	event_del(&conn->hold_timer);
+	evr_timer_stop(&conn->deadline);
+	evr_timer_stop(&conn->attempt_timer);
+	evr_timer_stop(&conn->hold_timer);
 }
 
 /* What is still heard of the address that did not work is of no interest. */
@@ -60,7 +60,7 @@ void evr_conn_setup_failed(struct evrdma_conn *conn, const struct evrdma_error *
 		go_on_retrying(conn);
 		return;
 	}
-	event_del(&conn->attempt_timer);
+	evr_timer_stop(&conn->attempt_timer);
 	if (is_port_taken(conn, error) || evr_targets_next(&conn->targets)) {
 		go_on(conn, EVR_CONN_GIVE_UP);
 		return;
@@ -81,7 +81,7 @@ static void start_attempt(struct evrdma_conn *conn)
 	int ms = evr_targets_turn_ms(&conn->targets, conn->options.attempt_timeout_ms);
 
 	if (ms)
-		evr_base_add_timer(&conn->attempt_timer, ms);
+		evr_timer_start(&conn->attempt_timer, ms);
 }
 
 static void failed_errno(struct evrdma_conn *conn, int ret)
@@ -288,7 +288,7 @@ static int accept_peer(struct evrdma_conn *conn)
 static int disconnect(struct evrdma_conn *conn)
 {
 	conn->step = EVRDMA_STEP_DISCONNECT;
-	evr_base_add_timer(&conn->wait_timer, evr_clock_ms_of(conn->wait_left_us));
+	evr_timer_start(&conn->wait_timer, evr_clock_ms_of(conn->wait_left_us));
 	if (!evr_qp_is_iwarp(&conn->qp))
 		evr_qp_in_error(&conn->qp);
 	conn->told = !rdma_disconnect(conn->cmid.cm);
@@ -355,7 +355,7 @@ static void hold_sends(struct evrdma_conn *conn)
 {
 	evr_qp_hold_sends(&conn->qp);
 	if (!conn->owned)
-		evr_base_add_timer(&conn->hold_timer, EVR_CONN_HOLD_MS);
+		evr_timer_start(&conn->hold_timer, EVR_CONN_HOLD_MS);
 }
 
 /*
@@ -376,8 +376,8 @@ bool evr_conn_may_establish(const struct evrdma_conn *conn)
  */
 void evr_conn_established(struct evrdma_conn *conn)
 {
-	event_del(&conn->deadline);
-	event_del(&conn->attempt_timer);
+	evr_timer_stop(&conn->deadline);
+	evr_timer_stop(&conn->attempt_timer);
 	evr_base_cancel(conn->obj.base, &conn->obj.task);
 	if (!conn->ends)
 		evr_qp_stop_catching_up(&conn->qp);
@@ -493,7 +493,7 @@ static void start(struct evrdma_conn *conn, enum evrdma_step step)
 {
 	conn->state = EVR_CONN_SETUP;
 	conn->step = step;
-	evr_base_add_timer(&conn->deadline, conn->options.connect_timeout_ms);
+	evr_timer_start(&conn->deadline, conn->options.connect_timeout_ms);
 }
 
 static void start_resolving(struct evrdma_conn *conn)

@@ -1,6 +1,5 @@
 /* The thin layer's id: an evr_cmid whose every operation has a callback of its own. */
 #include <errno.h>
-#include <event2/event_struct.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +38,7 @@ struct evrdma_id {
 	evrdma_id_event_cb event_cb;
 	void *arg;
 	struct operation operations[SLOT_COUNT];
-	struct event deadline; /* of the main operation */
+	struct evr_timer deadline; /* of the main operation */
 	bool accepted_now;     /* the accept of a datagram id, which no event answers */
 	struct membership_list groups; /* that were joined, or asked to, and not left */
 	struct sockaddr_storage joining;
@@ -100,7 +99,7 @@ static int begun(struct evrdma_id *id, enum slot slot, int ret, int timeout_ms)
 		return evr_errno(-errno);
 	id->operations[slot].under_way = true;
 	if (timeout_ms)
-		evr_base_add_timer(&id->deadline, timeout_ms);
+		evr_timer_start(&id->deadline, timeout_ms);
 	return 0;
 }
 
@@ -113,7 +112,7 @@ static void end_operation(struct evrdma_id *id, enum slot slot, const struct evr
 		return;
 	id->operations[slot].under_way = false;
 	if (slot == SLOT_MAIN)
-		event_del(&id->deadline);
+		evr_timer_stop(&id->deadline);
 	if (op.cb)
 		op.cb(id, error, event, op.arg);
 }
@@ -304,7 +303,7 @@ static struct evrdma_id *make(
 	id->event_cb = cb;
 	id->arg = arg;
 	TAILQ_INIT(&id->groups);
-	evr_base_assign_timer(base, &id->deadline, on_deadline, id);
+	evr_timer_assign(&id->deadline, base, on_deadline, id);
 	ret = evr_obj_init(&id->obj, base, &id_class);
 	if (ret) {
 		free(id);

@@ -297,7 +297,7 @@ static void come_back(struct evrdma_listener *listener)
 		leave(listener);
 	listener->away = !due || listen_again(listener);
 	if (listener->away)
-		evr_base_add_timer(&listener->again_timer, listener->options.relisten_ms);
+		evr_timer_start(&listener->again_timer, listener->options.relisten_ms);
 	else
 		tell(listener, EVRDMA_LISTENER_LISTENING, NULL);
 }
@@ -322,7 +322,7 @@ static void listener_work(struct evr_obj *obj)
 
 static int listener_end(struct evr_obj *obj)
 {
-	event_del(&of_obj(obj)->again_timer);
+	evr_timer_stop(&of_obj(obj)->again_timer);
 	leave(of_obj(obj));
 	return 0;
 }
@@ -414,7 +414,7 @@ static int begin(struct evrdma_listener *listener, struct evrdma_base *base)
 
 	if (ret)
 		return ret;
-	evr_base_assign_timer(base, &listener->again_timer, on_again_timer, listener);
+	evr_timer_assign(&listener->again_timer, base, on_again_timer, listener);
 	ret = listen_on(listener);
 	if (ret)
 		evr_obj_leave(&listener->obj);

@@ -6,13 +6,13 @@
 #ifndef EVR_EV_LISTENER_H
 #define EVR_EV_LISTENER_H
 
-#include <event2/event_struct.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "ev/cm/cmid.h"
 #include "ev/connection/request.h"
 #include "ev/core/obj.h"
+#include "ev/core/timer.h"
 
 #include <evrdma/listener.h>
 #include <evrdma/stats.h>
@@ -35,7 +35,7 @@ struct evrdma_listener {
 	bool away;
 	bool due; /* to be tried */
 	int again_err; /* said last, of what an attempt failed with */
-	struct event again_timer;
+	struct evr_timer again_timer;
 	void *acceptor; /* of whoever made it to accept by itself, or NULL */
 	void (*gone)(struct evrdma_listener *listener); /* for the acceptor; may be NULL */
 };

@@ -22,7 +22,7 @@ static void settle(struct evrdma_request *request)
 {
 	request->pending = false;
 	request->obj.base->stats.requests_pending--;
-	event_del(&request->timer);
+	evr_timer_stop(&request->timer);
 	if (request->listener)
 		evr_listener_settled(request->listener, request);
 }
@@ -155,7 +155,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 /* On a base, for somebody to answer. */
 static void begin(struct evrdma_request *request, struct evrdma_base *base)
 {
-	evr_base_assign_timer(base, &request->timer, on_timer, request);
+	evr_timer_assign(&request->timer, base, on_timer, request);
 	request->pending = true;
 	base->stats.requests_pending++;
 }
@@ -167,7 +167,7 @@ void evr_request_start_timer(struct evrdma_request *request)
 	if (!request->pending || !request->timeout_ms)
 		return;
 	request->end_us = evr_clock_now_us() + (uint64_t)request->timeout_ms * EVR_US_PER_MS;
-	evr_base_add_timer(&request->timer, request->timeout_ms);
+	evr_timer_start(&request->timer, request->timeout_ms);
 }
 
 /* Its time goes on where it is moved to. */
@@ -180,7 +180,7 @@ static void go_on_waiting(struct evrdma_request *request)
 	if (!request->pending || !request->timeout_ms)
 		return;
 	if (request->end_us > now_us)
-		evr_base_add_timer(&request->timer, evr_clock_ms_of(request->end_us - now_us));
+		evr_timer_start(&request->timer, evr_clock_ms_of(request->end_us - now_us));
 	else
 		be_late(request);
 }

@@ -2,7 +2,6 @@
 #ifndef EVR_EV_REQUEST_H
 #define EVR_EV_REQUEST_H
 
-#include <event2/event_struct.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -10,6 +9,7 @@
 #include "ev/cm/slots.h"
 #include "ev/core/inbox.h"
 #include "ev/core/obj.h"
+#include "ev/core/timer.h"
 
 #include <evrdma/listener.h>
 
@@ -36,7 +36,7 @@ struct evrdma_request {
 
 	int timeout_ms;
 	uint64_t end_us; /* of that */
-	struct event timer;
+	struct evr_timer timer;
 	int err; /* why it was rejected already: late, its device was removed, ... */
 
 	/* on its way to another base */

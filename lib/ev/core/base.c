@@ -49,7 +49,7 @@ void evr_base_kick(struct evrdma_base *base)
 		return;
 	base->kicked = true;
 	if (!base->in_turn)
-		event_active(&base->turn_event, EV_TIMEOUT, 0);
+		event_active(&base->turn.event, EV_TIMEOUT, 0);
 }
 
 void evr_base_kick_if_closing(struct evrdma_base *base)
@@ -77,11 +77,13 @@ static void cancel(struct evr_task_list *list, struct evr_task *task)
 
 void evr_base_queue(struct evrdma_base *base, struct evr_task *task)
 {
+	base->task_count += !task->queued;
 	queue(base, &base->tasks[task->kind], task);
 }
 
 void evr_base_cancel(struct evrdma_base *base, struct evr_task *task)
 {
+	base->task_count -= task->queued;
 	cancel(&base->tasks[task->kind], task);
 }
 
@@ -114,13 +116,6 @@ void evr_base_cancel_tell(struct evrdma_base *base, struct evr_task *task)
 	cancel(&base->tells, task);
 }
 
-void evr_base_add_timer(struct event *timer, int timeout_ms)
-{
-	struct timeval tv = { timeout_ms / 1000, timeout_ms % 1000 * 1000 };
-
-	event_add(timer, &tv);
-}
-
 void evr_base_set_priority(struct event *event, int priority)
 {
 	/* In range: the options were looked at. */
@@ -136,31 +131,14 @@ void evr_base_set_urgent(const struct evrdma_base *base, struct event *event)
 		event_priority_set(event, data);
 }
 
-void evr_base_assign_timer(
-	struct evrdma_base *base, struct event *timer, event_callback_fn cb, void *arg)
-{
-	evtimer_assign(timer, base->event_base, cb, arg);
-	evr_base_set_urgent(base, timer);
-}
-
 uint64_t evr_base_turn_deadline(const struct evrdma_base *base)
 {
 	return evr_clock_now_us() + base->options.turn_budget_us;
 }
 
-static bool has_tasks(const struct evrdma_base *base)
-{
-	unsigned kind;
-
-	for (kind = 0; kind < EVR_TASK_KINDS; kind++)
-		if (!TAILQ_EMPTY(&base->tasks[kind]))
-			return true;
-	return false;
-}
-
 bool evr_base_has_to_do(const struct evrdma_base *base)
 {
-	return has_tasks(base) || !TAILQ_EMPTY(&base->posts) || !TAILQ_EMPTY(&base->tells);
+	return base->task_count || !TAILQ_EMPTY(&base->posts) || !TAILQ_EMPTY(&base->tells);
 }
 
 /* Of the kind whose turn it is, or of the next that has one; NULL: none has. */
@@ -182,7 +160,7 @@ static void run_tasks(struct evrdma_base *base)
 	struct evr_task *task;
 	uint64_t deadline;
 
-	if (!has_tasks(base))
+	if (!base->task_count)
 		return;
 	deadline = evr_base_turn_deadline(base);
 	while ((task = next_task(base))) {
@@ -192,7 +170,7 @@ static void run_tasks(struct evrdma_base *base)
 		if (evr_clock_now_us() >= deadline)
 			break;
 	}
-	base->stats.turns_over_budget += task && has_tasks(base);
+	base->stats.turns_over_budget += task && base->task_count;
 }
 
 static bool has_many_posts(const struct evrdma_base *base)
@@ -280,16 +258,6 @@ static bool can_finish(struct evrdma_base *base)
 	return !evr_inbox_deliver(base) && TAILQ_EMPTY(&base->objs);
 }
 
-/* By a timer, not by activation: every other event of the loop has its turn first. But where there
- * is no memory for one, better at once than never. */
-static void turn_again(struct evrdma_base *base)
-{
-	static const struct timeval now = { 0, 0 };
-
-	if (event_add(&base->turn_event, &now))
-		event_active(&base->turn_event, EV_TIMEOUT, 0);
-}
-
 static void on_turn(evutil_socket_t fd, short what, void *arg)
 {
 	struct evrdma_base *base = arg;
@@ -306,8 +274,9 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 	if (has_work(base) ||
 		(is_deserted(base) && evr_parts_shed(base, evr_base_turn_deadline(base))))
 		base->kicked = true;
+	/* By a timer, not by activation: every other event of the loop has its turn first. */
 	if (base->kicked)
-		turn_again(base);
+		evr_timer_start_now(&base->turn);
 	else if (can_finish(base))
 		finish(base);
 }
@@ -344,10 +313,17 @@ static bool options_valid(const struct evrdma_base_options *o, const struct even
 
 static int start(struct evrdma_base *base)
 {
-	event_assign(&base->turn_event, base->event_base, -1, 0, on_turn, base);
-	evr_base_set_priority(&base->turn_event, base->options.data_priority);
+	int ret = evr_timers_init(base);
+
+	if (ret)
+		return ret;
+	evr_timer_assign(&base->turn, base, on_turn, base);
+	evr_base_set_priority(&base->turn.event, base->options.data_priority);
 	evr_shutdown_init(base);
-	return evr_inbox_init(base);
+	ret = evr_inbox_init(base);
+	if (ret)
+		evr_timers_fini(base);
+	return ret;
 }
 
 int evr_base_make(struct event_base *event_base, const struct evrdma_base_options *options,
@@ -376,8 +352,9 @@ int evr_base_make(struct event_base *event_base, const struct evrdma_base_option
 static void stop(struct evrdma_base *base)
 {
 	evr_parts_stop(base);
-	event_del(&base->turn_event);
-	event_del(&base->shutdown_timer);
+	evr_timer_stop(&base->turn);
+	evr_timer_stop(&base->shutdown_timer);
+	evr_timers_fini(base);
 }
 
 void evr_base_unmake(struct evrdma_base *base)

@@ -14,6 +14,7 @@
 #include "ev/core/obj.h"
 #include "ev/core/part.h"
 #include "ev/core/task.h"
+#include "ev/core/timer.h"
 
 #include <evrdma/base.h>
 #include <evrdma/stats.h>
@@ -24,10 +25,12 @@ struct evrdma_base {
 
 	struct rdma_event_channel *channel;
 
-	struct event turn_event;
+	struct evr_timer turn;
+	struct evr_timers timers;
 	bool in_turn;
 	bool kicked;
 	struct evr_task_list tasks[EVR_TASK_KINDS];
+	unsigned task_count; /* of all kinds */
 	unsigned next_kind; /* whose turn it is */
 
 	struct evr_task_list tells; /* what goes on at the beginning of the next one */
@@ -50,7 +53,7 @@ struct evrdma_base {
 	unsigned inbox_coming;  /* under the lock: announced, and not there yet */
 
 	bool shutting_down;
-	struct event shutdown_timer;
+	struct evr_timer shutdown_timer;
 	uint64_t shutdown_end_us;
 	bool closing;
 	evrdma_base_cb closed_cb;
@@ -98,10 +101,6 @@ void evr_base_cancel_tell(struct evrdma_base *base, struct evr_task *task);
  * others: what there is of data never keeps it waiting.
  */
 void evr_base_set_urgent(const struct evrdma_base *base, struct event *event);
-/* An urgent one. */
-void evr_base_assign_timer(
-	struct evrdma_base *base, struct event *timer, event_callback_fn cb, void *arg);
-void evr_base_add_timer(struct event *timer, int timeout_ms);
 /* Of an event that was assigned just now; -1 leaves it. */
 void evr_base_set_priority(struct event *event, int priority);
 

@@ -11,7 +11,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 
 void evr_shutdown_init(struct evrdma_base *base)
 {
-	evr_base_assign_timer(base, &base->shutdown_timer, on_deadline, base);
+	evr_timer_assign(&base->shutdown_timer, base, on_deadline, base);
 }
 
 static bool is_waited_for(struct evr_obj *obj)
@@ -53,7 +53,7 @@ int evrdma_base_shutdown(struct evrdma_base *base, int timeout_ms, evrdma_base_c
 	base->closed_cb = cb;
 	base->closed_arg = arg;
 	evr_base_any_obj(base, shut_down);
-	evr_base_add_timer(&base->shutdown_timer, timeout_ms);
+	evr_timer_start(&base->shutdown_timer, timeout_ms);
 	evr_base_kick(base);
 	return 0;
 }

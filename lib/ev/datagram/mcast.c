@@ -129,7 +129,7 @@ static void on_joined(struct evrdma_mcast *group, const struct rdma_ud_param *pa
 	}
 	group->dest.qp_num = param->qp_num;
 	group->dest.qkey = param->qkey;
-	event_del(&group->deadline);
+	evr_timer_stop(&group->deadline);
 	group->state = EVR_MCAST_MEMBER;
 	group->joined = true;
 	tell(group, EVRDMA_MCAST_JOINED, NULL);
@@ -188,7 +188,7 @@ static int mcast_end(struct evr_obj *obj)
 
 static void mcast_down(struct evr_obj *obj)
 {
-	event_del(&of_obj(obj)->deadline);
+	evr_timer_stop(&of_obj(obj)->deadline);
 	of_obj(obj)->state = EVR_MCAST_DOWN;
 }
 
@@ -269,8 +269,8 @@ struct evrdma_mcast *evrdma_mcast_join(struct evrdma_dgram *dgram, const struct 
 	group->cb = cb;
 	group->arg = arg;
 	TAILQ_INSERT_TAIL(&dgram->groups, group, link);
-	evr_base_assign_timer(dgram->obj.base, &group->deadline, on_deadline, group);
-	evr_base_add_timer(&group->deadline, dgram->options.join_timeout_ms);
+	evr_timer_assign(&group->deadline, dgram->obj.base, on_deadline, group);
+	evr_timer_start(&group->deadline, dgram->options.join_timeout_ms);
 	evr_obj_work(&group->obj);
 	return group;
 }

@@ -9,12 +9,12 @@
 #ifndef EVR_EV_MCAST_H
 #define EVR_EV_MCAST_H
 
-#include <event2/event_struct.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
 
 #include "ev/core/obj.h"
+#include "ev/core/timer.h"
 #include "ev/device/ah.h"
 #include "util/list.h"
 
@@ -40,7 +40,7 @@ struct evrdma_mcast {
 	unsigned flags;
 	bool asked; /* the CM was asked to join, so it must be asked to leave */
 	bool joined;
-	struct event deadline;
+	struct evr_timer deadline;
 	struct ibv_ah_attr ah_attr;
 	struct evr_dest dest;
 };

@@ -126,7 +126,7 @@ static int drop_id(struct evrdma_peer *peer)
 static int become_ready(struct evrdma_peer *peer)
 {
 	peer->state = EVR_PEER_READY;
-	event_del(&peer->deadline);
+	evr_timer_stop(&peer->deadline);
 	go_on(peer, EVR_PEER_DROP_ID);
 	tell(peer, EVRDMA_PEER_READY, NULL);
 	return 0;
@@ -277,7 +277,7 @@ static int peer_end(struct evr_obj *obj)
 {
 	struct evrdma_peer *peer = of_obj(obj);
 
-	event_del(&peer->deadline);
+	evr_timer_stop(&peer->deadline);
 	if (evr_replies_fail_one(peer))
 		return -EAGAIN;
 	evr_cmid_destroy(&peer->cmid);
@@ -341,7 +341,7 @@ static int init(struct evrdma_peer *peer, struct evrdma_dgram *dgram)
 	peer->dest.owner = &peer->obj;
 	peer->cmid.owner = &peer->obj;
 	peer->cmid.ops = &cmid_ops;
-	evr_base_assign_timer(dgram->obj.base, &peer->deadline, on_deadline, peer);
+	evr_timer_assign(&peer->deadline, dgram->obj.base, on_deadline, peer);
 	TAILQ_INSERT_TAIL(&dgram->peers, peer, link);
 	return 0;
 }
@@ -374,7 +374,7 @@ struct evrdma_peer *evrdma_peer_new(struct evrdma_dgram *dgram, const struct soc
 	}
 	peer->cb = cb;
 	peer->arg = arg;
-	evr_base_add_timer(&peer->deadline, peer->timeout_ms);
+	evr_timer_start(&peer->deadline, peer->timeout_ms);
 	go_on(peer, EVR_PEER_RESOLVE);
 	return peer;
 }
@@ -414,7 +414,7 @@ static int init_sender(struct evrdma_peer *peer, struct evrdma_dgram *dgram,
 		evr_ah_unref(peer->dest.ah);
 		return ret;
 	}
-	evr_base_add_timer(&peer->deadline, peer->timeout_ms);
+	evr_timer_start(&peer->deadline, peer->timeout_ms);
 	go_on(peer, peer->dest.ah ? EVR_PEER_FOUND : EVR_PEER_RESOLVE);
 	return 0;
 }

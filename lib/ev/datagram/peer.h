@@ -10,11 +10,11 @@
 #ifndef EVR_EV_PEER_H
 #define EVR_EV_PEER_H
 
-#include <event2/event_struct.h>
 #include <stdbool.h>
 
 #include "ev/cm/cmid.h"
 #include "ev/core/obj.h"
+#include "ev/core/timer.h"
 #include "ev/device/ah.h"
 #include "util/list.h"
 
@@ -52,7 +52,7 @@ struct evrdma_peer {
 	enum evr_peer_state state;
 	enum evr_peer_next next;
 	enum evrdma_step step;
-	struct event deadline;
+	struct evr_timer deadline;
 	int timeout_ms;
 	struct sockaddr_storage addr;
 	unsigned char private_data[EVR_PEER_DATA_MAX];

@@ -20,14 +20,14 @@ static void release(struct evr_device *device)
 {
 	struct evrdma_base *base = device->base;
 
-	event_del(&device->idle_timer);
-	event_del(&device->fatal_timer);
+	evr_timer_stop(&device->idle_timer);
+	evr_timer_stop(&device->fatal_timer);
 	evr_base_cancel(base, &device->release);
 	event_del(&device->channel_event);
 	evr_pd_forget_users(device);
 	evr_cq_destroy_all(&device->cqs);
 	/* Who was forgotten may just have left one to spare. */
-	event_del(&device->spare_timer);
+	evr_timer_stop(&device->spare_timer);
 	evr_async_stop(&device->async);
 	evr_log_failure("ibv_destroy_comp_channel", ibv_destroy_comp_channel(device->channel));
 	/* Last: with nothing left on it the CM may close a removed device, on whichever thread. */
@@ -69,7 +69,7 @@ static void on_idle(evutil_socket_t fd, short what, void *arg)
 	struct evr_device *device = arg;
 
 	if (is_listened_on(device)) {
-		evr_base_add_timer(&device->idle_timer, KEEP_MS);
+		evr_timer_start(&device->idle_timer, KEEP_MS);
 		return;
 	}
 	evr_base_queue(device->base, &device->release);
@@ -90,13 +90,13 @@ static void on_spare(evutil_socket_t fd, short what, void *arg)
 	struct evr_device *device = arg;
 
 	if (evr_cq_drop_spare(&device->cqs))
-		evr_base_add_timer(&device->spare_timer, 0);
+		evr_timer_start_now(&device->spare_timer);
 }
 
 void evr_device_has_spare(struct evr_device *device)
 {
-	if (!evtimer_pending(&device->spare_timer, NULL))
-		evr_base_add_timer(&device->spare_timer, (int)device->base->options.device_idle_ms);
+	if (!evr_timer_runs(&device->spare_timer))
+		evr_timer_start(&device->spare_timer, (int)device->base->options.device_idle_ms);
 }
 
 static void on_channel_readable(evutil_socket_t fd, short what, void *arg)
@@ -111,9 +111,9 @@ static int watch_channel(struct evr_device *device)
 
 	if (flags < 0 || fcntl(device->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return -errno;
-	evr_base_assign_timer(base, &device->idle_timer, on_idle, device);
-	evr_base_assign_timer(base, &device->fatal_timer, on_fatal, device);
-	evr_base_assign_timer(base, &device->spare_timer, on_spare, device);
+	evr_timer_assign(&device->idle_timer, base, on_idle, device);
+	evr_timer_assign(&device->fatal_timer, base, on_fatal, device);
+	evr_timer_assign(&device->spare_timer, base, on_spare, device);
 	event_assign(&device->channel_event, base->event_base, device->channel->fd,
 		EV_READ | EV_PERSIST, on_channel_readable, device);
 	evr_base_set_priority(&device->channel_event, base->options.data_priority);
@@ -157,7 +157,7 @@ static void on_port_events(struct evr_async_subject *subject, uint32_t events)
 	size_t i;
 
 	if (events & 1u << IBV_EVENT_DEVICE_FATAL)
-		evr_base_add_timer(&device->fatal_timer, FATAL_MS);
+		evr_timer_start(&device->fatal_timer, FATAL_MS);
 	if (!is_first_on_verbs(device))
 		return;
 	for (i = 0; i < sizeof(told) / sizeof(told[0]); i++)
@@ -238,7 +238,7 @@ int evr_device_get(
 		if (ret)
 			return ret;
 	}
-	event_del(&(*device)->idle_timer);
+	evr_timer_stop(&(*device)->idle_timer);
 	evr_base_cancel(base, &(*device)->release);
 	(*device)->users++;
 	return 0;
@@ -253,7 +253,7 @@ void evr_device_put(struct evr_device *device)
 		(TAILQ_EMPTY(&device->pds) && TAILQ_EMPTY(&device->cqs)))
 		release(device);
 	else
-		evr_base_add_timer(&device->idle_timer, (int)device->base->options.device_idle_ms);
+		evr_timer_start(&device->idle_timer, (int)device->base->options.device_idle_ms);
 }
 
 void evr_device_set_removed(struct evrdma_base *base, struct ibv_context *verbs)
@@ -267,7 +267,7 @@ void evr_device_set_removed(struct evrdma_base *base, struct ibv_context *verbs)
 			continue;
 		device->removed = ours = true;
 		if (!device->users)
-			evr_base_add_timer(&device->idle_timer, 0);
+			evr_timer_start_now(&device->idle_timer);
 	}
 	if (ours)
 		evr_devlist_set_removed(devices, ibv_get_device_name(verbs->device));

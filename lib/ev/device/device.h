@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #include "ev/core/task.h"
+#include "ev/core/timer.h"
 #include "ev/device/async.h"
 #include "ev/device/cq.h"
 #include "ev/device/pd.h"
@@ -28,9 +29,9 @@ struct evr_device {
 	struct ibv_context *verbs;
 	struct ibv_comp_channel *channel;
 	struct event channel_event;
-	struct event idle_timer;
-	struct event fatal_timer;
-	struct event spare_timer; /* of CQs that nobody has entries on any more */
+	struct evr_timer idle_timer;
+	struct evr_timer fatal_timer;
+	struct evr_timer spare_timer; /* of CQs that nobody has entries on any more */
 	struct evr_task release; /* once it is idle, in steps */
 	struct evr_cq_list cqs;
 	struct evr_pd_list pds;

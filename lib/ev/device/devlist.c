@@ -117,7 +117,7 @@ static void tell_new(struct evr_devices *devices, struct ibv_device **there, int
 
 static void sleep_until_next(struct evr_devices *devices)
 {
-	evr_base_add_timer(
+	evr_timer_start(
 		&devices->devlist.timer, (int)devices->part.base->options.device_poll_ms);
 }
 
@@ -200,7 +200,7 @@ int evr_devlist_init(struct evr_devices *devices)
 
 	TAILQ_INIT(&list->known);
 	list->task.run = look;
-	evr_base_assign_timer(base, &list->timer, on_timer, devices);
+	evr_timer_assign(&list->timer, base, on_timer, devices);
 	list->on = base->options.device_poll_ms != 0;
 	ret = list->on ? read_first(list) : 0;
 	if (ret)
@@ -215,7 +215,7 @@ void evr_devlist_fini(struct evr_devices *devices)
 	struct evr_devlist *list = &devices->devlist;
 	struct evr_known_device *known;
 
-	event_del(&list->timer);
+	evr_timer_stop(&list->timer);
 	evr_base_cancel(devices->part.base, &list->task);
 	while ((known = TAILQ_FIRST(&list->known)))
 		forget(list, known);

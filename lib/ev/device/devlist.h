@@ -2,10 +2,10 @@
 #ifndef EVR_EV_DEVLIST_H
 #define EVR_EV_DEVLIST_H
 
-#include <event2/event_struct.h>
 #include <stdbool.h>
 
 #include "ev/core/task.h"
+#include "ev/core/timer.h"
 #include "util/list.h"
 
 #include <evrdma/base.h>
@@ -16,7 +16,7 @@ struct evr_known_device;
 TAILQ_HEAD(evr_known_device_list, evr_known_device);
 
 struct evr_devlist {
-	struct event timer;
+	struct evr_timer timer;
 	struct evr_task task;
 	struct evr_known_device_list known;
 	bool on;

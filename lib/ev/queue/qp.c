@@ -112,7 +112,7 @@ static void on_drain_timer(evutil_socket_t fd, short what, void *arg)
 	if (qp->drain_again && !qp->lost && now_us < qp->drain_end_us) {
 		qp->drain_again = false;
 		look_for_flushes(qp);
-		evr_base_add_timer(
+		evr_timer_start(
 			&qp->drain_timer, evr_clock_ms_of(qp->drain_end_us - now_us));
 		return;
 	}
@@ -178,7 +178,7 @@ int evr_qp_init(struct evr_qp *qp, struct evrdma_base *base, const struct evr_qp
 		return ret;
 	}
 	evr_srq_ref(qp->config.srq);
-	evr_base_assign_timer(base, &qp->drain_timer, on_drain_timer, qp);
+	evr_timer_assign(&qp->drain_timer, base, on_drain_timer, qp);
 	return 0;
 }
 
@@ -187,7 +187,7 @@ void evr_qp_fini(struct evr_qp *qp)
 	evr_qp_stop_catching_up(qp);
 	evr_base_cancel_post(qp->base, &qp->post);
 	evr_base_cancel_tell(qp->base, &qp->tell);
-	event_del(&qp->drain_timer);
+	evr_timer_stop(&qp->drain_timer);
 	evr_recvq_fini(&qp->recvq);
 	evr_sends_fini(qp);
 	evr_srq_unref(qp->config.srq);
@@ -515,7 +515,7 @@ void evr_qp_start_drain(struct evr_qp *qp, int timeout_ms)
 	if (!qp->drain_over)
 		look_for_flushes(qp);
 	if (!qp->drain_over)
-		evr_base_add_timer(
+		evr_timer_start(
 			&qp->drain_timer, qp->drain_again ? FLUSH_AGAIN_MS : timeout_ms);
 }
 
@@ -523,7 +523,7 @@ bool evr_qp_is_drained(struct evr_qp *qp)
 {
 	if (!qp->drain_over && (!nothing_posted(qp) || holds_shared(qp)))
 		return false;
-	event_del(&qp->drain_timer);
+	evr_timer_stop(&qp->drain_timer);
 	return true;
 }
 

@@ -10,12 +10,12 @@
 #ifndef EVR_EV_QP_H
 #define EVR_EV_QP_H
 
-#include <event2/event_struct.h>
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "ev/core/task.h"
+#include "ev/core/timer.h"
 #include "ev/device/async.h"
 #include "ev/device/cq.h"
 #include "ev/device/owner.h"
@@ -142,7 +142,7 @@ struct evr_qp {
 	enum evr_qp_end end;
 
 	struct evrdma_traffic_stats traffic;
-	struct event drain_timer;
+	struct evr_timer drain_timer;
 	uint64_t drain_end_us;
 	bool drain_again; /* the timer's first end is not the last */
 	bool drain_over;

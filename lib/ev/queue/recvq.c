@@ -71,7 +71,7 @@ int evr_recvq_init(struct evr_recvq *recvq, struct evrdma_base *base, uint32_t d
 		return -ENOMEM;
 	}
 	evr_pool_ref(recvq->pool);
-	evr_base_assign_timer(base, &recvq->retry_timer, on_retry_timer, recvq);
+	evr_timer_assign(&recvq->retry_timer, base, on_retry_timer, recvq);
 	return 0;
 }
 
@@ -154,7 +154,7 @@ void evr_recvq_stop(struct evr_recvq *recvq)
 	recvq->open = false;
 	recvq->pool_waiter.starved = false;
 	recvq->lack = 0;
-	event_del(&recvq->retry_timer);
+	evr_timer_stop(&recvq->retry_timer);
 	if (recvq->pool)
 		evr_pool_stop_waiting(recvq->pool, &recvq->pool_waiter);
 }
@@ -348,8 +348,8 @@ static void starve(struct evr_recvq *recvq, int err)
 	recvq->pool_waiter.starved = true;
 	give_new_back(recvq);
 	evr_pool_wait(recvq->pool, &recvq->pool_waiter);
-	if (!evtimer_pending(&recvq->retry_timer, NULL))
-		evr_base_add_timer(&recvq->retry_timer, RETRY_MS);
+	if (!evr_timer_runs(&recvq->retry_timer))
+		evr_timer_start(&recvq->retry_timer, RETRY_MS);
 	if (!again)
 		evr_pool_tell_starved(recvq->pool, -err);
 }

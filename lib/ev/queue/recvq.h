@@ -5,11 +5,11 @@
 #ifndef EVR_EV_RECVQ_H
 #define EVR_EV_RECVQ_H
 
-#include <event2/event_struct.h>
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ev/core/timer.h"
 #include "ev/device/owner.h"
 #include "ev/memory/pool.h"
 
@@ -49,7 +49,7 @@ struct evr_recvq {
 	bool paused;
 	struct evr_pool_waiter pool_waiter;
 	int lack; /* why the pool had no buffer, other than that all are out; 0 */
-	struct event retry_timer; /* while it is starved */
+	struct evr_timer retry_timer; /* while it is starved */
 };
 
 int evr_recvq_init(struct evr_recvq *recvq, struct evrdma_base *base, uint32_t depth,

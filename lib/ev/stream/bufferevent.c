@@ -149,7 +149,7 @@ static void bev_down(struct evr_obj *obj)
 {
 	struct evr_bev *behind = of_obj(obj);
 
-	event_del(&behind->linger_timer);
+	evr_timer_stop(&behind->linger_timer);
 	if (behind->bell.ours >= 0)
 		abandon(behind);
 	evr_pipe_close(&behind->pipe);

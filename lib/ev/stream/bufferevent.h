@@ -47,6 +47,7 @@
 #include <stdbool.h>
 
 #include "ev/core/obj.h"
+#include "ev/core/timer.h"
 #include "ev/stream/bell.h"
 #include "ev/stream/pipe.h"
 
@@ -78,8 +79,8 @@ struct evr_bev {
 	struct bufferevent *bev; /* NULL: not made yet, or not the user's any more */
 	struct evr_bell bell;
 	struct event bell_event;
-	struct event look_timer; /* while bell_event is off */
-	struct event linger_timer;
+	struct evr_timer look_timer; /* while bell_event is off */
+	struct evr_timer linger_timer;
 	bool unsent;	/* the output buffer is not empty; atomic, and apart from the others */
 	ssize_t filled; /* bytes that fill the pair */
 	bool awaits;	/* the byte ahead is still to come */

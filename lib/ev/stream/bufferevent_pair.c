@@ -41,7 +41,7 @@ static void start_leaving(struct evr_bev *behind)
 	if (behind->leaving)
 		return;
 	behind->leaving = true;
-	evr_base_add_timer(&behind->linger_timer, behind->linger_timeout_ms);
+	evr_timer_start(&behind->linger_timer, behind->linger_timeout_ms);
 	evr_pipe_shutdown(&behind->pipe, SHUT_RD);
 }
 
@@ -78,13 +78,13 @@ static void on_linger_timer(evutil_socket_t fd, short what, void *arg)
 
 void evr_bev_look_again(struct evr_bev *behind)
 {
-	evr_base_add_timer(&behind->look_timer,
+	evr_timer_start(&behind->look_timer,
 		behind->state == EVR_BEV_CONNECTING ? LOOK_CONNECTING_MS : LOOK_MS);
 }
 
 void evr_bev_watch(struct evr_bev *behind)
 {
-	event_del(&behind->look_timer);
+	evr_timer_stop(&behind->look_timer);
 	if (event_add(&behind->bell_event, NULL))
 		evr_bev_look_again(behind);
 }
@@ -100,7 +100,7 @@ void evr_bev_forget(struct evr_bev *behind)
 	evr_registry_remove(behind->bev, behind);
 	behind->bev = NULL;
 	event_del(&behind->bell_event);
-	event_del(&behind->look_timer);
+	evr_timer_stop(&behind->look_timer);
 	evr_bell_close(&behind->bell);
 }
 
@@ -237,8 +237,8 @@ void evr_bev_assign_timers(struct evr_bev *behind)
 {
 	struct evrdma_base *base = behind->obj.base;
 
-	evr_base_assign_timer(base, &behind->look_timer, on_look_timer, behind);
-	evr_base_assign_timer(base, &behind->linger_timer, on_linger_timer, behind);
+	evr_timer_assign(&behind->look_timer, base, on_look_timer, behind);
+	evr_timer_assign(&behind->linger_timer, base, on_linger_timer, behind);
 }
 
 void evr_bev_assign_bell(struct evr_bev *behind)
