@@ -3,10 +3,12 @@
 
 #include <dlfcn.h>
 #include <event2/event.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,7 +18,7 @@ enum {
 	US_PER_MS = 1000,
 	US_PER_S = 1000000,
 	LONGEST_MS = 5000,
-	LIBEVENTS_LONGEST_MS = 35 * 60 * 1000, /* that its epoll ever waits at once */
+	MANY_TIMERS = 64, /* of the kernel's */
 	MANY_LOOKS = 4000, /* in SPIN_US */
 	SPIN_US = 10000,
 	TOO_MANY_LOOKS = 150000
@@ -124,6 +126,80 @@ int usleep(useconds_t us)
 	return 0;
 }
 
+/* Timers of the kernel's that are set, by their descriptors. */
+static struct {
+	int fd;
+	uint64_t due_us; /* 0: it is free */
+} timers[MANY_TIMERS];
+
+static int real_settime(int fd, int flags, const struct itimerspec *new, struct itimerspec *old)
+{
+	return (int)syscall(SYS_timerfd_settime, fd, flags, new, old);
+}
+
+static void set_timer(int fd, uint64_t due_us)
+{
+	unsigned i, place = 0;
+
+	for (i = 0; i < MANY_TIMERS; i++)
+		if (timers[i].fd == fd)
+			timers[i].due_us = 0;
+	while (due_us && timers[place].due_us && ++place < MANY_TIMERS)
+		;
+	if (place == MANY_TIMERS)
+		abort();
+	if (due_us) {
+		timers[place].fd = fd;
+		timers[place].due_us = due_us;
+	}
+}
+
+int timerfd_settime(int fd, int flags, const struct itimerspec *new, struct itimerspec *old)
+{
+	static const struct itimerspec never;
+	uint64_t us = (uint64_t)new->it_value.tv_sec * US_PER_S +
+		      (uint64_t)new->it_value.tv_nsec / NS_PER_US;
+
+	if (!started)
+		return real_settime(fd, flags, new, old);
+	set_timer(fd, us ? now_us + us : 0);
+	return real_settime(fd, 0, &never, old);
+}
+
+/* Whoever set it may have closed it. */
+static void be_due(int fd)
+{
+	static const struct itimerspec soon = { .it_value = { 0, 1 } };
+	struct pollfd readable = { .fd = fd, .events = POLLIN };
+
+	if (!real_settime(fd, 0, &soon, NULL))
+		poll(&readable, 1, -1);
+}
+
+static void look_at_timers(void)
+{
+	unsigned i;
+
+	for (i = 0; started && i < MANY_TIMERS; i++)
+		if (timers[i].due_us && timers[i].due_us <= now_us) {
+			timers[i].due_us = 0;
+			be_due(timers[i].fd);
+		}
+}
+
+static int until_timers(int timeout_ms)
+{
+	unsigned i;
+
+	for (i = 0; started && i < MANY_TIMERS; i++) {
+		uint64_t us = timers[i].due_us ? timers[i].due_us - now_us : UINT64_MAX;
+
+		if (us < (uint64_t)(unsigned)timeout_ms * US_PER_MS)
+			timeout_ms = (int)(us / US_PER_MS) + 1;
+	}
+	return timeout_ms;
+}
+
 static int look(int epoll, struct epoll_event *events, int max, int timeout_ms)
 {
 	return (int)syscall(SYS_epoll_pwait, epoll, events, max, timeout_ms, NULL, (size_t)0);
@@ -171,13 +247,13 @@ static int wait_for_it(int epoll, struct epoll_event *events, int max, int timeo
  */
 static int wait_or_tell(int epoll, struct epoll_event *events, int max, int timeout_ms)
 {
-	int n = look(epoll, events, max, 0);
+	int n;
 
+	look_at_timers();
+	n = look(epoll, events, max, 0);
 	if (n || !timeout_ms)
 		return n;
-	/* What a base keeps a place with among the timers is a day off: nobody waits for that. */
-	if (timeout_ms >= LIBEVENTS_LONGEST_MS)
-		timeout_ms = -1;
+	timeout_ms = until_timers(timeout_ms);
 	if (can_wait(timeout_ms))
 		return wait_for_it(epoll, events, max, timeout_ms);
 	if (!started && may_skip)

@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #include "ev/core/base.h"
 #include "util/clock.h"
 
-enum { FAR_OFF_MS = 24 * 3600 * 1000, US_PER_S = 1000000 };
+enum { US_PER_S = 1000000, NS_PER_US = 1000 };
 
 static bool is_kept(const struct evr_timer *timer)
 {
@@ -39,31 +41,29 @@ static void fire_until(struct evr_timers *timers, uint64_t us)
 	}
 }
 
-/* At least a microsecond: libevent has a persistent event again after that, but after none. */
-static struct timeval until_next(const struct evr_timers *timers, uint64_t now_us)
+/* When the next of them is due; none of a timer's zero, which stops it. */
+static struct itimerspec until_next(const struct evr_timers *timers, uint64_t now_us)
 {
-	uint64_t left_us = (uint64_t)FAR_OFF_MS * EVR_US_PER_MS;
 	const struct evr_timer *timer;
+	uint64_t us = UINT64_MAX;
 
 	LIST_FOREACH (timer, &timers->kept, link)
-		if (timer->due_us < now_us + left_us)
-			left_us = timer->due_us > now_us ? timer->due_us - now_us : 1;
-	return (struct timeval){ (time_t)(left_us / US_PER_S), (suseconds_t)(left_us % US_PER_S) };
+		if (timer->due_us < us)
+			us = timer->due_us;
+	us = us == UINT64_MAX ? 0 : us > now_us ? us - now_us : 1;
+	return (struct itimerspec){ .it_value = { (time_t)(us / US_PER_S),
+					    (long)(us % US_PER_S) * NS_PER_US } };
 }
 
-/*
- * Its place in libevent's heap is kept while it is pending there, and it is before each call of its
- * callback. Should somebody have taken it just before that, better at once than never.
- */
 static void wait_for_next(struct evr_timers *timers)
 {
-	struct timeval tv = until_next(timers, evr_clock_now_us());
+	struct itimerspec next = until_next(timers, evr_clock_now_us());
 
-	if (event_add(&timers->place, &tv))
-		fire_until(timers, UINT64_MAX);
+	timerfd_settime(timers->fd, 0, &next, NULL);
 }
 
-static void on_place(evutil_socket_t fd, short what, void *arg)
+/* Set anew, it is not readable until the next of them is due. */
+static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct evr_timers *timers = arg;
 
@@ -74,18 +74,24 @@ static void on_place(evutil_socket_t fd, short what, void *arg)
 int evr_timers_init(struct evrdma_base *base)
 {
 	struct evr_timers *timers = &base->timers;
-	struct timeval tv;
 
 	LIST_INIT(&timers->kept);
-	tv = until_next(timers, 0);
-	event_assign(&timers->place, base->event_base, -1, EV_PERSIST, on_place, timers);
-	evr_base_set_urgent(base, &timers->place);
-	return event_add(&timers->place, &tv) ? -ENOMEM : 0;
+	timers->fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (timers->fd < 0)
+		return -errno;
+	event_assign(&timers->readable, base->event_base, timers->fd, EV_READ | EV_PERSIST,
+		on_readable, timers);
+	evr_base_set_urgent(base, &timers->readable);
+	if (!event_add(&timers->readable, NULL))
+		return 0;
+	close(timers->fd);
+	return -ENOMEM;
 }
 
 void evr_timers_fini(struct evrdma_base *base)
 {
-	event_del(&base->timers.place);
+	event_del(&base->timers.readable);
+	close(base->timers.fd);
 }
 
 void evr_timer_assign(

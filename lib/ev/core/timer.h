@@ -1,6 +1,6 @@
 /*
- * A timer that cannot fail. libevent may have no memory for one more; then it is kept here, and an
- * event of the base's whose place libevent has already comes for it when it is due.
+ * A timer that cannot fail. libevent may have no memory for one more; then it is kept here, and the
+ * base has a timer of the kernel's for all those, which libevent watches from the start.
  */
 #ifndef EVR_EV_TIMER_H
 #define EVR_EV_TIMER_H
@@ -25,10 +25,11 @@ LIST_HEAD(evr_timer_list, evr_timer);
 /* Of a base: those that libevent had no memory for, and what comes for them. */
 struct evr_timers {
 	struct evr_timer_list kept;
-	struct event place;
+	int fd;
+	struct event readable;
 };
 
-/* 0 or -ENOMEM. */
+/* 0 or -errno. */
 int evr_timers_init(struct evrdma_base *base);
 void evr_timers_fini(struct evrdma_base *base);
 
