@@ -98,14 +98,20 @@ static bool has_to_say(struct evr_rs *rs)
 
 static bool is_done(struct evr_rs *rs, uint64_t now)
 {
+	bool late;
+
 	evr_rs_read_events(rs);
 	if (rs->state == EVR_RS_CONNECTED)
 		evr_rs_poll_cq(rs);
 	if (now < rs->deadline_us && (rs->unanswered || has_to_say(rs)))
 		return false;
+	late = now >= rs->deadline_us;
 	rs->unanswered = false;
 	rs->state = EVR_RS_CLOSED;
-	evr_rs_end(rs);
+	if (late)
+		evr_rs_end_apart(rs);
+	else
+		evr_rs_end(rs);
 	evr_rs_wake(rs);
 	return true;
 }

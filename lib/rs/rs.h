@@ -155,6 +155,8 @@ int evr_rs_publish(struct evr_rs *rs);
 void evr_rs_put(struct evr_rs *rs);
 /* Ends all that it has, but for the memory and the number. */
 void evr_rs_end(struct evr_rs *rs);
+/* The same in a thread of its own, for one whose peer is silent: that may take the kernel long. */
+void evr_rs_end_apart(struct evr_rs *rs);
 
 /*
  * table: what a number stands for; who got it has to put it. Adding returns what stood there, whose

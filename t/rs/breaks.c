@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <rdma/rsocket.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,6 +33,8 @@ enum {
 	US_PER_S = 1000000,
 	CLOSE_S = 5, /* rclose() */
 	LINGER_S = 2,
+	KEPT_S = 90,
+	MS_PER_S = 1000,
 };
 
 /* --- the wire -------------------------------------------------------------------------------- */
@@ -307,6 +310,92 @@ START_TEST(who_lingers_does_so_for_the_time_that_was_given)
 }
 END_TEST
 
+/* --- others beside it ------------------------------------------------------------------------ */
+
+struct pair {
+	int client, server;
+};
+
+static bool becomes(int fd, short events)
+{
+	struct pollfd pfd = { .fd = fd, .events = events };
+
+	return poll(&pfd, 1, LEFT_S * MS_PER_S) == 1 && pfd.revents & events;
+}
+
+/* Both of this process, on the device beside the wire; what they have is told by their numbers. */
+static struct pair open_pair(void)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(PORT) };
+	int listener = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	struct pair pair = { .client = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0) };
+
+	inet_pton(AF_INET, getenv("EVR_IP4"), &addr.sin_addr);
+	ck_assert_int_eq(rbind(listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	ck_assert_int_eq(rlisten(listener, BACKLOG), 0);
+	ck_assert_int_eq(rconnect(pair.client, (struct sockaddr *)&addr, sizeof(addr)), -1);
+	ck_assert_int_eq(errno, EINPROGRESS);
+	ck_assert(becomes(listener, POLLIN));
+	pair.server = raccept(listener, NULL, NULL);
+	ck_assert_int_ge(pair.server, 0);
+	ck_assert_int_eq(rfcntl(pair.server, F_SETFL, O_RDWR | O_NONBLOCK), 0);
+	ck_assert(becomes(pair.client, POLLOUT));
+	ck_assert_int_eq(rclose(listener), 0);
+	return pair;
+}
+
+static void close_pair(const struct pair *pair)
+{
+	ck_assert_int_eq(rclose(pair->client), 0);
+	ck_assert_int_eq(rclose(pair->server), 0);
+}
+
+static uint64_t pass_byte_us(const struct pair *pair)
+{
+	uint64_t begun = clock_real_us();
+	char byte = 0;
+
+	ck_assert_int_eq(rsend(pair->client, &byte, 1, 0), 1);
+	ck_assert(becomes(pair->server, POLLIN));
+	ck_assert_int_eq(rrecv(pair->server, &byte, 1, 0), 1);
+	return clock_real_us() - begun;
+}
+
+static uint64_t longest_of_passes_us(const struct pair *pair, unsigned seconds)
+{
+	uint64_t us, longest = 0;
+
+	while (seconds--) {
+		us = pass_byte_us(pair);
+		longest = us > longest ? us : longest;
+		sleep(1);
+	}
+	return longest;
+}
+
+/* Linux may keep whoever destroys what has lost its carrier, until it gives the neighbour up. */
+START_TEST(whom_the_kernel_keeps_holds_up_no_other)
+{
+	static const struct weather no_carrier = { .down = { true, true } };
+	const struct linger linger = { .l_onoff = 1, .l_linger = 1 };
+	pid_t peer = start_peer(echo);
+	int fd = connect_to_peer();
+	struct pair pair = open_pair();
+	uint64_t us;
+
+	pass_chunk(fd, 0);
+	ck_assert_int_eq(rfcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK), 0);
+	ck_assert_int_eq(rsetsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+	wire_set(&no_carrier);
+	ck_assert_int_eq(rsend(fd, "1", 1, 0), 1);
+	close_in_time(fd, 1);
+	us = longest_of_passes_us(&pair, KEPT_S);
+	ck_assert_msg(us < US_PER_S, "%llu ms", (unsigned long long)us / 1000);
+	close_pair(&pair);
+	end_peer(peer);
+}
+END_TEST
+
 /* --- peers ----------------------------------------------------------------------------------- */
 
 START_TEST(a_peer_that_is_killed_ends_the_reads_and_the_sends)
@@ -504,6 +593,7 @@ static void add_all(Suite *suite)
 	tcase_add_test(tcase, a_peer_that_is_silent_for_good_ends_the_sends);
 	tcase_add_loop_test(tcase, a_peer_that_is_silent_holds_up_no_close, 0, 2);
 	tcase_add_test(tcase, who_lingers_does_so_for_the_time_that_was_given);
+	tcase_add_test(tcase, whom_the_kernel_keeps_holds_up_no_other);
 	prepare(suite, unanswered_case());
 	if (strcmp(getenv("EVR_KIND"), "siw") != 0)
 		return;
