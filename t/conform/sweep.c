@@ -16,6 +16,7 @@
 #include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
+#include <event2/event_struct.h>
 #include <rdma/rdma_cma.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ enum {
 	INJECTED = EOVERFLOW,
 	MANY_POINTS = 1000,
 	FEW_POINTS = 0,
-	FIRST_POINTS = 20,
+	FIRST_POINTS = 40,
 	MANY_BASES = 4,
 	TICK_US = 20,
 	MEMORY_BACK_US = 300000,
@@ -74,9 +75,9 @@ const char *sweep_ip(void)
 	return ips[sweep_kind];
 }
 
-/* The fault of this run; NULL in those that are to go through. */
-static const struct fault *fault_now;
-static bool heap_failed;
+/* The fault of this run; NULL in those that are to go through. And the last there was. */
+static const struct fault *fault_now, *fault_seen;
+static bool heap_failed, timer_failed;
 
 static struct {
 	struct {
@@ -152,13 +153,20 @@ static bool comes_of_it(int err)
 	       (err == ECANCELED || err == ECONNREFUSED || err == ECONNRESET || err == ETIMEDOUT);
 }
 
+/* Without memory libevent passes over a line of names: the last may not be the right one. */
+static bool is_of_a_line_passed_over(const struct run *r, int err)
+{
+	return r->reads_names && fault_seen && !fault_seen->layer && err == ENODEV;
+}
+
 void run_note(struct run *r, int err)
 {
 	if (!r->finished && err != ECANCELED)
 		r->last = err;
 	if (is_the_reason(err))
 		r->told = true;
-	else if (!r->finished && !r->odd && err != r->awaited && !comes_of_it(err))
+	else if (!r->finished && !r->odd && err != r->awaited && !comes_of_it(err) &&
+		 !is_of_a_line_passed_over(r, err))
 		r->odd = err;
 }
 
@@ -225,15 +233,18 @@ static void on_log(enum evrdma_log_level level, const char *text, void *arg)
 		r->told = true;
 }
 
-/* Each timer is as the one for which libevent's heap has to grow. */
+/* Each timer of the library is as the one for which libevent's heap has to grow. */
 int __real_event_add(struct event *event, const struct timeval *tv);
 int __wrap_event_add(struct event *event, const struct timeval *tv);
 
 int __wrap_event_add(struct event *event, const struct timeval *tv)
 {
-	if (tv && !event_pending(event, EV_TIMEOUT, NULL) && fake_heap_fails())
-		return -1;
-	return __real_event_add(event, tv);
+	bool has_place = event->ev_evcallback.evcb_flags & EVLIST_TIMEOUT;
+
+	if (!tv || has_place || event == fixture.timer || !fake_heap_fails())
+		return __real_event_add(event, tv);
+	timer_failed = true;
+	return -1;
 }
 
 /* --- faults ---------------------------------------------------------------------------------- */
@@ -253,8 +264,9 @@ static void arm(const struct fault *fault, unsigned n)
 		fake_fail_from(fault->layer, n, fault->err);
 	else
 		fake_fail_nth(fault->layer, n, fault->err);
-	fault_now = fault;
+	fault_now = fault_seen = fault;
 	heap_failed = false;
+	timer_failed = false;
 }
 
 /* Without memory no event can be read: they come when there is some again. */
@@ -381,7 +393,7 @@ static bool cannot_be_told(const struct run *r, const struct fault *fault, const
 		return r->requests < r->connects_begun ||
 		       (failed && !strcmp(failed, "INIT_QP_ATTR"));
 	/* Of several addresses the last one's error is told. */
-	if (r->awaited && r->last == r->awaited)
+	if ((r->awaited && r->last == r->awaited) || is_of_a_line_passed_over(r, r->last))
 		return true;
 	if (is_of_a_queue_pair(r, fault) || is_of_an_end_unread(r, fault))
 		return true;
@@ -406,6 +418,8 @@ static bool fails_at(const struct scenario *s, const struct fault *fault, unsign
 	check_end(&r, what);
 	MUST(r.through || r.told || cannot_be_told(&r, fault, failed),
 		"%s: nobody was told but: %s", what, strerror(r.last));
+	MUST(r.through || !timer_failed || fault->lasting, "%s: a timer is not in time: %s", what,
+		strerror(r.last));
 	if (failed && !fault->err)
 		put_device_back(what);
 	check_next_run(s, what);

@@ -25,6 +25,7 @@ struct run {
 	/* What came of it. */
 	bool through;  /* all of it went well */
 	bool told;     /* some call or callback gave the reason */
+	bool reads_names; /* from a file, of which the last is the right one */
 	int awaited;   /* the error that the scenario is about, or 0 */
 	int last;      /* the last error told before the end */
 	int odd;       /* the first error that is neither the reason nor comes of it */

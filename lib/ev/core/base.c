@@ -49,7 +49,7 @@ void evr_base_kick(struct evrdma_base *base)
 		return;
 	base->kicked = true;
 	if (!base->in_turn)
-		event_active(&base->turn.event, EV_TIMEOUT, 0);
+		evr_timer_fire(&base->turn);
 }
 
 void evr_base_kick_if_closing(struct evrdma_base *base)

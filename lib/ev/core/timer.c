@@ -23,34 +23,31 @@ static void let_go(struct evr_timer *timer)
 	timer->link.le_prev = NULL;
 }
 
-static void fire(struct evr_timer *timer)
+void evr_timer_fire(struct evr_timer *timer)
 {
 	let_go(timer);
 	event_active(&timer->event, EV_TIMEOUT, 0);
 }
 
-/* Those that are due by then. */
 static void fire_until(struct evr_timers *timers, uint64_t us)
 {
-	struct evr_timer *timer, *next;
+	struct evr_timer *first;
 
-	for (timer = LIST_FIRST(&timers->kept); timer; timer = next) {
-		next = LIST_NEXT(timer, link);
-		if (timer->due_us <= us)
-			fire(timer);
-	}
+	while ((first = LIST_FIRST(&timers->kept)) && first->due_us <= us)
+		evr_timer_fire(first);
 }
 
-/* When the next of them is due; none of a timer's zero, which stops it. */
+static uint64_t left_us(const struct evr_timer *timer, uint64_t now_us)
+{
+	return timer->due_us > now_us ? timer->due_us - now_us : 1;
+}
+
+/* Of the first, or never: a time of none stops a timer of the kernel's. */
 static struct itimerspec until_next(const struct evr_timers *timers, uint64_t now_us)
 {
-	const struct evr_timer *timer;
-	uint64_t us = UINT64_MAX;
+	const struct evr_timer *first = LIST_FIRST(&timers->kept);
+	uint64_t us = first ? left_us(first, now_us) : 0;
 
-	LIST_FOREACH (timer, &timers->kept, link)
-		if (timer->due_us < us)
-			us = timer->due_us;
-	us = us == UINT64_MAX ? 0 : us > now_us ? us - now_us : 1;
 	return (struct itimerspec){ .it_value = { (time_t)(us / US_PER_S),
 					    (long)(us % US_PER_S) * NS_PER_US } };
 }
@@ -103,14 +100,31 @@ void evr_timer_assign(
 	timer->link.le_prev = NULL;
 }
 
+/* In the order in which they are due. */
+static void insert(struct evr_timers *timers, struct evr_timer *timer)
+{
+	struct evr_timer *other, *before = NULL;
+
+	LIST_FOREACH (other, &timers->kept, link) {
+		if (other->due_us > timer->due_us)
+			break;
+		before = other;
+	}
+	if (before)
+		LIST_INSERT_AFTER(before, timer, link);
+	else
+		LIST_INSERT_HEAD(&timers->kept, timer, link);
+}
+
 static void keep(struct evr_timer *timer, int timeout_ms)
 {
 	struct evr_timers *timers = &timer->base->timers;
 
 	event_del(&timer->event); /* it may have come, and wait for its turn */
 	timer->due_us = evr_clock_now_us() + (uint64_t)timeout_ms * EVR_US_PER_MS;
-	LIST_INSERT_HEAD(&timers->kept, timer, link);
-	wait_for_next(timers);
+	insert(timers, timer);
+	if (timer == LIST_FIRST(&timers->kept))
+		wait_for_next(timers);
 }
 
 void evr_timer_start(struct evr_timer *timer, int timeout_ms)

@@ -40,6 +40,9 @@ void evr_timer_assign(
 void evr_timer_start(struct evr_timer *timer, int timeout_ms);
 /* As soon as every other event of the loop had its turn. */
 void evr_timer_start_now(struct evr_timer *timer);
+/* In this turn of the loop. */
+void evr_timer_fire(struct evr_timer *timer);
+/* Before its base goes, whoever it is of. */
 void evr_timer_stop(struct evr_timer *timer);
 /* It will come, or is about to. */
 bool evr_timer_runs(const struct evr_timer *timer);
