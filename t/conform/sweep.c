@@ -75,8 +75,8 @@ const char *sweep_ip(void)
 	return ips[sweep_kind];
 }
 
-/* The fault of this run; NULL in those that are to go through. And the last there was. */
-static const struct fault *fault_now, *fault_seen;
+/* The fault of this run; NULL in those that are to go through. */
+static const struct fault *fault_now;
 static bool heap_failed, timer_failed;
 
 static struct {
@@ -154,9 +154,9 @@ static bool comes_of_it(int err)
 }
 
 /* Without memory libevent passes over a line of names: the last may not be the right one. */
-static bool is_of_a_line_passed_over(const struct run *r, int err)
+static bool is_of_a_line_passed_over(const struct run *r, const struct fault *fault, int err)
 {
-	return r->reads_names && fault_seen && !fault_seen->layer && err == ENODEV;
+	return r->reads_names && fault && !fault->layer && err == ENODEV;
 }
 
 void run_note(struct run *r, int err)
@@ -166,7 +166,7 @@ void run_note(struct run *r, int err)
 	if (is_the_reason(err))
 		r->told = true;
 	else if (!r->finished && !r->odd && err != r->awaited && !comes_of_it(err) &&
-		 !is_of_a_line_passed_over(r, err))
+		 !is_of_a_line_passed_over(r, fault_now, err))
 		r->odd = err;
 }
 
@@ -264,7 +264,7 @@ static void arm(const struct fault *fault, unsigned n)
 		fake_fail_from(fault->layer, n, fault->err);
 	else
 		fake_fail_nth(fault->layer, n, fault->err);
-	fault_now = fault_seen = fault;
+	fault_now = fault;
 	heap_failed = false;
 	timer_failed = false;
 }
@@ -393,7 +393,7 @@ static bool cannot_be_told(const struct run *r, const struct fault *fault, const
 		return r->requests < r->connects_begun ||
 		       (failed && !strcmp(failed, "INIT_QP_ATTR"));
 	/* Of several addresses the last one's error is told. */
-	if ((r->awaited && r->last == r->awaited) || is_of_a_line_passed_over(r, r->last))
+	if ((r->awaited && r->last == r->awaited) || is_of_a_line_passed_over(r, fault, r->last))
 		return true;
 	if (is_of_a_queue_pair(r, fault) || is_of_an_end_unread(r, fault))
 		return true;

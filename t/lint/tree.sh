@@ -20,7 +20,7 @@ xargs awk '{ line = $0; gsub(/\t/, "        ", line) }
 	length(line) > 100 { print FILENAME ":" FNR ": " length(line) " columns" }' <"$scratch/c" >"$findings"
 verdict "no line of C is longer than 100 columns"
 
-# Assigned in another way, a timer may be behind data of a high priority.
+# Another may be behind data of a high priority, or be lost for want of memory.
 sources '*.c' | grep '^lib/ev/' | grep -v '^lib/ev/core/timer.c$' |
 	xargs grep -nE '(evtimer_(assign|new|set|add|del)|event_new|event_assign *\([^,]*,[^,]*, *-1|event_add *\([^,]*, *&) *[,(]?' >"$findings"
 verdict "in lib/ev timers are those of timer.h"

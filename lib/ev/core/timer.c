@@ -127,22 +127,25 @@ static void keep(struct evr_timer *timer, int timeout_ms)
 		wait_for_next(timers);
 }
 
+static inline void start(struct evr_timer *timer, const struct timeval *tv, int timeout_ms)
+{
+	let_go(timer);
+	if (event_add(&timer->event, tv))
+		keep(timer, timeout_ms);
+}
+
 void evr_timer_start(struct evr_timer *timer, int timeout_ms)
 {
 	struct timeval tv = { timeout_ms / 1000, timeout_ms % 1000 * 1000 };
 
-	let_go(timer);
-	if (event_add(&timer->event, &tv))
-		keep(timer, timeout_ms);
+	start(timer, &tv, timeout_ms);
 }
 
 void evr_timer_start_now(struct evr_timer *timer)
 {
 	static const struct timeval now = { 0, 0 };
 
-	let_go(timer);
-	if (event_add(&timer->event, &now))
-		keep(timer, 0);
+	start(timer, &now, 0);
 }
 
 void evr_timer_stop(struct evr_timer *timer)

@@ -117,8 +117,7 @@ static void tell_new(struct evr_devices *devices, struct ibv_device **there, int
 
 static void sleep_until_next(struct evr_devices *devices)
 {
-	evr_timer_start(
-		&devices->devlist.timer, (int)devices->part.base->options.device_poll_ms);
+	evr_timer_start(&devices->devlist.timer, (int)devices->part.base->options.device_poll_ms);
 }
 
 static void tell_unreadable(struct evr_devlist *list, int err)

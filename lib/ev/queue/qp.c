@@ -112,8 +112,7 @@ static void on_drain_timer(evutil_socket_t fd, short what, void *arg)
 	if (qp->drain_again && !qp->lost && now_us < qp->drain_end_us) {
 		qp->drain_again = false;
 		look_for_flushes(qp);
-		evr_timer_start(
-			&qp->drain_timer, evr_clock_ms_of(qp->drain_end_us - now_us));
+		evr_timer_start(&qp->drain_timer, evr_clock_ms_of(qp->drain_end_us - now_us));
 		return;
 	}
 	qp->drain_over = true;
@@ -515,8 +514,7 @@ void evr_qp_start_drain(struct evr_qp *qp, int timeout_ms)
 	if (!qp->drain_over)
 		look_for_flushes(qp);
 	if (!qp->drain_over)
-		evr_timer_start(
-			&qp->drain_timer, qp->drain_again ? FLUSH_AGAIN_MS : timeout_ms);
+		evr_timer_start(&qp->drain_timer, qp->drain_again ? FLUSH_AGAIN_MS : timeout_ms);
 }
 
 bool evr_qp_is_drained(struct evr_qp *qp)
