@@ -157,17 +157,45 @@ static bool takes_time(struct evr_rs *rs)
 	return rs->state == EVR_RS_CONNECTED && patience_ms(rs) && !say_goodbye(rs);
 }
 
+/* Frames that nobody took may wait for somebody still, and the kernel for them. */
+static bool is_unheard(const struct evr_rs *rs)
+{
+	struct evr_stream_status status = evr_stream_status(&rs->stream);
+
+	if (rs->dgram)
+		return !TAILQ_EMPTY(&rs->dgram->uds);
+	return rs->transport.id && !(status.finished && status.drained);
+}
+
+void evr_rs_close_unwaited(struct evr_rs *rs)
+{
+	bool unheard = is_unheard(rs);
+
+	rs->state = EVR_RS_CLOSED;
+	if (unheard)
+		evr_rs_end_apart(rs);
+	else
+		evr_rs_end(rs);
+}
+
+static void close_waiting(struct evr_rs *rs, uint64_t deadline_us)
+{
+	if (takes_time(rs))
+		linger(rs, deadline_us);
+	rs->state = EVR_RS_CLOSED;
+	evr_rs_end(rs);
+}
+
 static void finish(struct evr_rs *rs)
 {
 	uint64_t deadline = in_ms(patience_ms(rs));
 
-	if (takes_time(rs)) {
-		if (rs->nonblock && !evr_rs_helper_close(rs, deadline))
-			return;
-		linger(rs, deadline);
-	}
-	rs->state = EVR_RS_CLOSED;
-	evr_rs_end(rs);
+	if (!rs->nonblock)
+		close_waiting(rs, deadline);
+	else if (!takes_time(rs))
+		evr_rs_close_unwaited(rs);
+	else if (evr_rs_helper_close(rs, deadline))
+		close_waiting(rs, deadline);
 }
 
 static int close_one(int socket)

@@ -15,6 +15,18 @@ pid_t evr_rs_pid(void)
 	return pid;
 }
 
+static void before(void)
+{
+	evr_rs_helper_before_fork();
+	evr_rs_end_before_fork();
+}
+
+static void after(void)
+{
+	evr_rs_end_after_fork();
+	evr_rs_helper_after_fork();
+}
+
 static void begin_child(void)
 {
 	pid = getpid();
@@ -22,13 +34,14 @@ static void begin_child(void)
 	evr_rs_repoll_begin_child();
 	evr_rs_sleeper_begin_child();
 	evr_rs_helper_begin_child();
+	evr_rs_end_begin_child();
 	evr_rs_close_begin_child();
 }
 
 static void watch(void)
 {
 	pid = getpid();
-	error = -pthread_atfork(evr_rs_helper_before_fork, evr_rs_helper_after_fork, begin_child);
+	error = -pthread_atfork(before, after, begin_child);
 }
 
 int evr_rs_watch_forks(void)

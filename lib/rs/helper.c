@@ -96,13 +96,6 @@ static bool has_to_say(struct evr_rs *rs)
 	return evr_rs_is_going(rs) && !evr_rs_has_arrived(rs);
 }
 
-/* Frames that nobody took may wait for somebody still, and the kernel for them. */
-static bool is_unheard(const struct evr_rs *rs, uint64_t now)
-{
-	return now >= rs->deadline_us || evr_stream_status(&rs->stream).error ||
-	       rs->transport.broken || rs->transport.gone;
-}
-
 static bool is_done(struct evr_rs *rs, uint64_t now)
 {
 	evr_rs_read_events(rs);
@@ -111,11 +104,7 @@ static bool is_done(struct evr_rs *rs, uint64_t now)
 	if (now < rs->deadline_us && (rs->unanswered || has_to_say(rs)))
 		return false;
 	rs->unanswered = false;
-	rs->state = EVR_RS_CLOSED;
-	if (is_unheard(rs, now))
-		evr_rs_end_apart(rs);
-	else
-		evr_rs_end(rs);
+	evr_rs_close_unwaited(rs);
 	evr_rs_wake(rs);
 	return true;
 }

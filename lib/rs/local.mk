@@ -19,6 +19,7 @@ libevr_rs_la_SOURCES = \
 	lib/rs/dgram_send.c \
 	lib/rs/dgram_ud.c \
 	lib/rs/dgram_udp.c \
+	lib/rs/end.c \
 	lib/rs/event.c \
 	lib/rs/fcntl.c \
 	lib/rs/fork.c \

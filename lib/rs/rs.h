@@ -124,6 +124,7 @@ struct evr_rs {
 	atomic_bool closing;  /* the helper sees to what is left to do, */
 	uint64_t deadline_us; /* until then */
 	TAILQ_ENTRY(evr_rs) helper_link;
+	TAILQ_ENTRY(evr_rs) end_link;
 	TAILQ_ENTRY(evr_rs) link; /* of a listener's lists */
 	TAILQ_HEAD(, evr_rs_sleeper) sleepers;
 };
@@ -155,8 +156,15 @@ int evr_rs_publish(struct evr_rs *rs);
 void evr_rs_put(struct evr_rs *rs);
 /* Ends all that it has, but for the memory and the number. */
 void evr_rs_end(struct evr_rs *rs);
-/* The same in a thread of its own, for one whose peer is silent: that may take the kernel long. */
+
+/*
+ * end: the same in another thread, where one can be had, for what may take the kernel long. A child of
+ * fork() has none that its parent was about to end.
+ */
 void evr_rs_end_apart(struct evr_rs *rs);
+void evr_rs_end_before_fork(void);
+void evr_rs_end_after_fork(void);
+void evr_rs_end_begin_child(void);
 
 /*
  * table: what a number stands for; who got it has to put it. Adding returns what stood there, whose
@@ -312,6 +320,8 @@ static inline bool evr_rs_is_over(const struct evr_rs *rs)
 
 /* close: all that was sent has arrived, or will not. A child of fork() is in no rclose(). */
 bool evr_rs_has_arrived(struct evr_rs *rs);
+/* The last of it, for whom the kernel shall keep no one: the helper, and rclose() that does not wait. */
+void evr_rs_close_unwaited(struct evr_rs *rs);
 void evr_rs_close_begin_child(void);
 
 #endif

@@ -12,7 +12,6 @@
 
 #include "rs/dgram.h"
 #include "rs/option.h"
-#include "util/thread.h"
 
 /* --- parts ----------------------------------------------------------------------------------- */
 
@@ -181,26 +180,6 @@ void evr_rs_end(struct evr_rs *rs)
 	if (rs->channel)
 		rdma_destroy_event_channel(rs->channel);
 	rs->channel = NULL;
-}
-
-static void *end_one(void *arg)
-{
-	struct evr_rs *rs = arg;
-
-	pthread_mutex_lock(&rs->lock);
-	evr_rs_end(rs);
-	pthread_mutex_unlock(&rs->lock);
-	evr_rs_put(rs);
-	return NULL;
-}
-
-void evr_rs_end_apart(struct evr_rs *rs)
-{
-	atomic_fetch_add(&rs->refs, 1);
-	if (!evr_thread_start(end_one, rs))
-		return;
-	atomic_fetch_sub(&rs->refs, 1);
-	evr_rs_end(rs);
 }
 
 int evr_rs_reopen(struct evr_rs *rs)

@@ -140,8 +140,24 @@ static int be_the_peer(int ready, int (*serve)(int fd))
 	return ret;
 }
 
+/* Each comes back. */
+static int be_a_datagram_peer(int ready, int (*serve)(int fd))
+{
+	struct sockaddr_in addr = place(PORT), from;
+	socklen_t len = sizeof(from);
+	int fd = rsocket(AF_INET, SOCK_DGRAM, 0), ret;
+	char byte;
+
+	ret = fd < 0 ? -1 : rbind(fd, (struct sockaddr *)&addr, sizeof(addr));
+	if (write(ready, ret ? "n" : "y", 1) != 1)
+		return errno;
+	while (rrecvfrom(fd, &byte, 1, 0, (struct sockaddr *)&from, &len) == 1)
+		rsendto(fd, &byte, 1, 0, (struct sockaddr *)&from, len);
+	return serve ? serve(fd) : errno;
+}
+
 /* It begins before this process has anything of RDMA. */
-static pid_t start_peer(int (*serve)(int fd))
+static pid_t start(int (*be)(int ready, int (*serve)(int fd)), int (*serve)(int fd))
 {
 	char ready = 0;
 	int ends[2];
@@ -150,12 +166,17 @@ static pid_t start_peer(int (*serve)(int fd))
 	ck_assert_int_eq(pipe(ends), 0);
 	pid = fork();
 	if (!pid)
-		_exit(be_the_peer(ends[1], serve));
+		_exit(be(ends[1], serve));
 	close(ends[1]);
 	ck_assert_int_eq(read(ends[0], &ready, 1), 1);
 	ck_assert_int_eq(ready, 'y');
 	close(ends[0]);
 	return pid;
+}
+
+static pid_t start_peer(int (*serve)(int fd))
+{
+	return start(be_the_peer, serve);
 }
 
 static void expect_end_of(pid_t peer)
@@ -373,8 +394,8 @@ static uint64_t longest_of_passes_us(const struct pair *pair, unsigned seconds)
 	return longest;
 }
 
-/* Before the device gives the peer up, and after. */
-static const int lingers_s[] = { 1, 30 };
+/* Not at all, before the device gives the peer up, and after. */
+static const int lingers_s[] = { 0, 1, 30 };
 
 /* Linux may keep whoever destroys what has lost its carrier, until it gives the neighbour up. */
 START_TEST(whom_the_kernel_keeps_holds_up_no_other)
@@ -395,6 +416,26 @@ START_TEST(whom_the_kernel_keeps_holds_up_no_other)
 	us = longest_of_passes_us(&pair, KEPT_S);
 	ck_assert_msg(us < US_PER_S, "%llu ms", (unsigned long long)us / 1000);
 	close_pair(&pair);
+	end_peer(peer);
+}
+END_TEST
+
+/* The device is done with a datagram that it has handed on, and Linux waits for the neighbour. */
+START_TEST(datagrams_that_wait_for_a_neighbour_hold_up_no_close)
+{
+	struct sockaddr_in addr = place(PORT);
+	pid_t peer = start(be_a_datagram_peer, NULL);
+	int fd = rsocket(AF_INET, SOCK_DGRAM, 0);
+	char byte = 'd';
+
+	ck_assert_int_eq(rconnect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	ck_assert_int_eq(rsend(fd, &byte, 1, 0), 1);
+	ck_assert_int_eq(rrecv(fd, &byte, 1, 0), 1);
+	ck_assert_int_eq(rfcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK), 0);
+	lose(1000);
+	ck_assert_int_eq(system("ip neigh flush dev evr_a"), 0);
+	ck_assert_int_eq(rsend(fd, &byte, 1, 0), 1);
+	close_in_time(fd, 1);
 	end_peer(peer);
 }
 END_TEST
@@ -596,10 +637,13 @@ static void add_all(Suite *suite)
 	tcase_add_test(tcase, a_peer_that_is_silent_for_good_ends_the_sends);
 	tcase_add_loop_test(tcase, a_peer_that_is_silent_holds_up_no_close, 0, 2);
 	tcase_add_test(tcase, who_lingers_does_so_for_the_time_that_was_given);
-	tcase_add_loop_test(tcase, whom_the_kernel_keeps_holds_up_no_other, 0, 2);
+	tcase_add_loop_test(tcase, whom_the_kernel_keeps_holds_up_no_other, 0, 3);
 	prepare(suite, unanswered_case());
-	if (strcmp(getenv("EVR_KIND"), "siw") != 0)
+	if (strcmp(getenv("EVR_KIND"), "siw") != 0) {
+		tcase_add_test(
+			tcase, datagrams_that_wait_for_a_neighbour_hold_up_no_close);
 		return;
+	}
 	tcase = add_case(suite, "ports");
 	tcase_add_test(tcase, a_port_that_tcp_has_is_in_nobodys_way);
 }
