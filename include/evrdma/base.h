@@ -211,9 +211,9 @@ int evrdma_base_shutdown(
 /*
  * Runs cb once on the base's thread, from the loop, soon. Any thread; libevent's own support for
  * threads (evthread_use_pthreads()) is not needed for it. What was asked for before the
- * base was closed runs before its closed callback; the caller makes sure that the base is not
- * closed meanwhile. Returns 0, -EINVAL (no cb), -ENOMEM, or -EPIPE when the base
- * is being closed. Since 0.1.
+ * base was closed runs before its closed callback; the caller makes sure that this callback, after
+ * which the base is gone, does not come during the call. Returns 0, -EINVAL (no cb), -ENOMEM, or
+ * -EPIPE when the base is being closed. Since 0.1.
  */
 int evrdma_base_run_in_loop(struct evrdma_base *base, evrdma_base_cb cb, void *arg);
 

@@ -158,8 +158,8 @@ void evr_rs_put(struct evr_rs *rs);
 void evr_rs_end(struct evr_rs *rs);
 
 /*
- * end: the same in another thread, where one can be had, for what may take the kernel long. A child of
- * fork() has none that its parent was about to end.
+ * end: the same in another thread, where one can be had, for what may take the kernel long. A child
+ * of fork() has none that its parent was about to end.
  */
 void evr_rs_end_apart(struct evr_rs *rs);
 void evr_rs_end_before_fork(void);
@@ -320,7 +320,7 @@ static inline bool evr_rs_is_over(const struct evr_rs *rs)
 
 /* close: all that was sent has arrived, or will not. A child of fork() is in no rclose(). */
 bool evr_rs_has_arrived(struct evr_rs *rs);
-/* The last of it, for whom the kernel shall keep no one: the helper, and rclose() that does not wait. */
+/* The last of it, where the kernel shall keep nobody: the helper, or rclose() that does not wait. */
 void evr_rs_close_unwaited(struct evr_rs *rs);
 void evr_rs_close_begin_child(void);
 
