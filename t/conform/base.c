@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <rdma/rdma_cma.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 struct visit {
 	unsigned calls, closed, calls_when_closed;
@@ -29,6 +31,68 @@ static bool both_down(struct fixture *f)
 {
 	return f->client->down && f->server->down;
 }
+
+/* --- descriptors ---------------------------------------------------------------------------- */
+
+enum { OF_A_BASE = 3, MOST_FILES = 1024 };
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+static int count_files(void)
+{
+	int fd, num = 0;
+
+	for (fd = 0; fd < MOST_FILES; fd++)
+		num += is_open(fd);
+	return num;
+}
+
+/* Below the limit so many numbers are free. */
+static void leave_room(int room)
+{
+	struct rlimit files;
+	int fd = 0;
+
+	while (room >= 0)
+		room -= !is_open(fd++);
+	getrlimit(RLIMIT_NOFILE, &files);
+	files.rlim_cur = (rlim_t)fd - 1;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+}
+
+static struct evrdma_base *base_with_room_for(struct fixture *f, int room)
+{
+	struct evrdma_base *base;
+	struct rlimit before;
+	int error;
+
+	getrlimit(RLIMIT_NOFILE, &before);
+	leave_room(room);
+	errno = 0;
+	base = evrdma_base_new(f->loop, NULL);
+	error = errno;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+	ck_assert(base || error == EMFILE);
+	return base;
+}
+
+START_TEST(a_base_has_three_descriptors_and_is_not_made_with_fewer)
+{
+	struct fixture *f = fixture_new();
+	int before = count_files(), room;
+
+	for (room = 0; room < OF_A_BASE; room++) {
+		ck_assert_ptr_null(base_with_room_for(f, room));
+		ck_assert_int_eq(count_files(), before);
+	}
+	evrdma_base_close(base_with_room_for(f, OF_A_BASE), NULL, NULL);
+	fixture_free(f);
+	ck_assert_int_lt(count_files(), before);
+}
+END_TEST
 
 /* --- calls into the loop -------------------------------------------------------------------- */
 
@@ -418,6 +482,7 @@ TCase *base_case(void)
 
 	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, a_base_has_three_descriptors_and_is_not_made_with_fewer);
 	tcase_add_test(tc, calls_made_before_the_close_run_before_its_callback_and_none_after);
 	tcase_add_test(tc, a_closing_base_makes_no_objects);
 	tcase_add_test(tc, a_base_can_be_closed_in_the_callback_of_another);
