@@ -167,14 +167,27 @@ static bool is_unheard(const struct evr_rs *rs)
 	return rs->transport.id && !(status.finished && status.drained);
 }
 
+/* What the peer can do to memory ends here, and it is told; the rest is for end.c. */
+static void leave_to_end(struct evr_rs *rs)
+{
+	evr_rs_unwatch(rs);
+	evr_rs_keepalive_stop(rs);
+	if (rs->state == EVR_RS_CONNECTED)
+		rdma_disconnect(rs->id);
+	evr_rs_unmap_all(rs);
+	if (rs->dgram)
+		evr_rs_dgram_close_fds(rs->dgram);
+	rs->ends_apart = true;
+}
+
 void evr_rs_close_unwaited(struct evr_rs *rs)
 {
 	bool unheard = is_unheard(rs);
 
-	rs->state = EVR_RS_CLOSED;
 	if (unheard)
-		evr_rs_end_apart(rs);
-	else
+		leave_to_end(rs);
+	rs->state = EVR_RS_CLOSED;
+	if (!unheard)
 		evr_rs_end(rs);
 }
 

@@ -218,7 +218,7 @@ struct evr_rs_wait evr_rs_dgram_wait(uint64_t timeout_us)
 
 /* --- its end --------------------------------------------------------------------------------- */
 
-static void close_fds(struct evr_rs_dgram *dgram)
+void evr_rs_dgram_close_fds(struct evr_rs_dgram *dgram)
 {
 	if (dgram->udp_fd >= 0)
 		close(dgram->udp_fd);
@@ -240,7 +240,7 @@ void evr_rs_dgram_end(struct evr_rs *rs)
 		evr_rs_ud_free(ud);
 	while ((packet = TAILQ_FIRST(&dgram->received)))
 		evr_rs_packet_drop(rs, packet);
-	close_fds(dgram);
+	evr_rs_dgram_close_fds(dgram);
 }
 
 void evr_rs_dgram_fini(struct evr_rs *rs)

@@ -118,6 +118,7 @@ struct evr_rs_dgram {
 /* dgram: its parts. Opening: it has an address from then on. */
 int evr_rs_dgram_new(struct evr_rs *rs);
 int evr_rs_dgram_open(struct evr_rs *rs);
+void evr_rs_dgram_close_fds(struct evr_rs_dgram *dgram);
 void evr_rs_dgram_end(struct evr_rs *rs);
 void evr_rs_dgram_fini(struct evr_rs *rs);
 /* What there is news at; watching it twice is no error. */

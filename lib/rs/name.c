@@ -121,6 +121,12 @@ static int bind_to(struct evr_rs *rs, const struct sockaddr *addr, socklen_t add
 int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
 {
 	struct evr_rs *rs = evr_rs_enter(socket);
+	int ret;
 
-	return rs ? (int)evr_rs_leave(rs, bind_to(rs, addr, addrlen)) : -1;
+	if (!rs)
+		return -1;
+	ret = bind_to(rs, addr, addrlen);
+	if (ret == -EADDRINUSE && evr_rs_end_settles())
+		ret = bind_to(rs, addr, addrlen);
+	return (int)evr_rs_leave(rs, ret);
 }

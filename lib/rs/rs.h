@@ -120,6 +120,7 @@ struct evr_rs {
 		int fd; /* a timer */
 		uint32_t count;
 	} keepalive;
+	bool ends_apart;      /* with its last reference, in a thread of end.c's */
 	bool closed;	      /* its number: to others it is EBADF, whatever is still said */
 	atomic_bool closing;  /* the helper sees to what is left to do, */
 	uint64_t deadline_us; /* until then */
@@ -158,10 +159,12 @@ void evr_rs_put(struct evr_rs *rs);
 void evr_rs_end(struct evr_rs *rs);
 
 /*
- * end: the same in another thread, where one can be had, for what may take the kernel long. A child
- * of fork() has none that its parent was about to end.
+ * end: hands the last reference to another thread, for what may take the kernel long to end. False:
+ * there can be none. A child of fork() has nothing that its parent was about to end.
  */
-void evr_rs_end_apart(struct evr_rs *rs);
+bool evr_rs_end_apart(struct evr_rs *rs);
+/* Waits a moment for what is being ended so, which may have a port still. Whether there was any. */
+bool evr_rs_end_settles(void);
 void evr_rs_end_before_fork(void);
 void evr_rs_end_after_fork(void);
 void evr_rs_end_begin_child(void);

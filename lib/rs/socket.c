@@ -172,6 +172,7 @@ void evr_rs_end(struct evr_rs *rs)
 	evr_rs_unmap_all(rs);
 	if (rs->unanswered)
 		evr_rs_linger(rs);
+	rs->unanswered = false;
 	evr_rs_dgram_end(rs);
 	evr_rs_transport_stop(&rs->transport);
 	if (rs->id)
@@ -189,9 +190,18 @@ int evr_rs_reopen(struct evr_rs *rs)
 	return evr_rs_open_id(rs);
 }
 
+static bool leaves_end_to_other(struct evr_rs *rs)
+{
+	if (!rs->ends_apart)
+		return false;
+	rs->ends_apart = false;
+	atomic_store(&rs->refs, 1);
+	return evr_rs_end_apart(rs);
+}
+
 void evr_rs_put(struct evr_rs *rs)
 {
-	if (atomic_fetch_sub(&rs->refs, 1) != 1)
+	if (atomic_fetch_sub(&rs->refs, 1) != 1 || leaves_end_to_other(rs))
 		return;
 	evr_rs_end(rs);
 	evr_rs_transport_fini(&rs->transport);
@@ -212,9 +222,8 @@ static void end_stale(struct evr_rs *stale)
 		return;
 	pthread_mutex_lock(&stale->lock);
 	stale->closed = true;
-	stale->state = EVR_RS_CLOSED;
 	stale->fd = -1;
-	evr_rs_end(stale);
+	evr_rs_close_unwaited(stale);
 	evr_rs_wake(stale);
 	pthread_mutex_unlock(&stale->lock);
 	evr_rs_put(stale);

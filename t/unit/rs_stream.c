@@ -264,23 +264,13 @@ END_TEST
 
 START_TEST(memory_that_is_shown_is_written_to)
 {
-	struct rs_pair pair;
+	struct rs_pair pair = rs_connect_to_show();
 	char memory[100] = "", bytes[] = "shown";
-	int listener = rs_listener(), client, one = 1, turns = 0;
 
-	client = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-	ck_assert_ok(rsetsockopt(client, SOL_RDMA, RDMA_IOMAPSIZE, &one, sizeof(one)));
-	rconnect(client, cm_addr(FAKE_ROCE_IP, CM_PORT), sizeof(struct sockaddr_in));
-	while (!rs_events(client, POLLOUT)) {
-		rs_events(listener, POLLIN);
-		ck_assert_int_lt(turns++, 10);
-	}
-	rs_events(listener, POLLIN);
-	pair = (struct rs_pair){ listener, client, raccept(listener, NULL, NULL) };
 	ck_assert_int_eq(riomap(pair.server, memory, sizeof(memory), PROT_WRITE, 0, 7), 7);
 	ck_assert_int_eq(rsend(pair.server, "x", 1, 0), 1);
-	ck_assert_int_eq(rrecv(client, bytes + 5, 1, 0), 1);
-	ck_assert_uint_eq(riowrite(client, "shown", 5, 10, 0), 5);
+	ck_assert_int_eq(rrecv(pair.client, bytes + 5, 1, 0), 1);
+	ck_assert_uint_eq(riowrite(pair.client, "shown", 5, 10, 0), 5);
 	ck_assert_mem_eq(memory + 3, "shown", 5);
 	ck_assert_ok(riounmap(pair.server, memory, sizeof(memory)));
 	ck_assert_fails(riounmap(pair.server, memory, sizeof(memory)), EINVAL);

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -667,6 +668,57 @@ START_TEST(closing_an_unanswered_request_waits_for_nobody)
 }
 END_TEST
 
+/* Whoever has a descriptor keeps it, and nobody gets another: the helper cannot begin. */
+static void leave_no_descriptors(struct rlimit *before)
+{
+	struct rlimit none;
+	int fd = 0;
+
+	getrlimit(RLIMIT_NOFILE, before);
+	while (fcntl(fd, F_GETFD) >= 0)
+		fd++;
+	none = (struct rlimit){ .rlim_cur = (rlim_t)fd, .rlim_max = before->rlim_max };
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+}
+
+START_TEST(an_unanswered_request_that_nobody_looks_after_ends_with_its_rsocket)
+{
+	struct rlimit before;
+	int fd;
+
+	fake_device_add(FAKE_IWARP);
+	fd = ask_iwarp(SOCK_NONBLOCK);
+	ck_assert_ok(rfcntl(fd, F_SETFL, O_RDWR));
+	usleep(10000);
+	fake_release(FAKE_REQ);
+	leave_no_descriptors(&before);
+	ck_assert_ok(rclose(fd));
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+	wait_for_the_end_of_all();
+}
+END_TEST
+
+/* --- memory of a closed one ------------------------------------------------------------------ */
+
+/* Its end is for a thread; the memory may be anything else's as soon as rclose() returns. */
+START_TEST(no_peer_has_the_memory_of_what_is_closed_unheard)
+{
+	const struct linger at_once = { .l_onoff = 1 };
+	static char memory[8];
+	struct rs_pair pair = rs_connect_to_show();
+	unsigned before = fake_live(FAKE_MR);
+
+	ck_assert_int_eq(riomap(pair.server, memory, sizeof(memory), PROT_WRITE, 0, 7), 7);
+	ck_assert_uint_eq(fake_live(FAKE_MR), before + 1);
+	ck_assert_ok(rsetsockopt(pair.server, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)));
+	ck_assert_int_eq(rsend(pair.server, "unheard", 7, 0), 7);
+	ck_assert_ok(rclose(pair.server));
+	ck_assert_uint_le(fake_live(FAKE_MR), before);
+	ck_assert_ok(rclose(pair.client));
+	ck_assert_ok(rclose(pair.listener));
+}
+END_TEST
+
 /* --- fork ------------------------------------------------------------------------------------ */
 
 static atomic_bool enough;
@@ -984,6 +1036,8 @@ int main(void)
 		one_that_waits_for_raccept_keeps_no_device_and_what_it_received,
 		the_peers_address_is_known_when_its_device_is_not,
 		closing_an_unanswered_request_waits_for_nobody,
+		an_unanswered_request_that_nobody_looks_after_ends_with_its_rsocket,
+		no_peer_has_the_memory_of_what_is_closed_unheard,
 		an_idle_connection_is_asked_whether_its_peer_is_there,
 		a_listener_hands_keepalives_on,
 		a_reset_behind_some_bytes_is_told_by_the_next_call,

@@ -94,6 +94,16 @@ struct rs_pair rs_connect_at(const char *ip)
 	return finish_connecting(listener, rs_client_of(ip));
 }
 
+struct rs_pair rs_connect_to_show(void)
+{
+	int listener = rs_listener(), client = rs_open(), one = 1;
+
+	ck_assert_ok(rsetsockopt(client, SOL_RDMA, RDMA_IOMAPSIZE, &one, sizeof(one)));
+	ck_assert_fails(rconnect(client, cm_addr(FAKE_ROCE_IP, CM_PORT), sizeof(struct sockaddr_in)),
+		EINPROGRESS);
+	return finish_connecting(listener, client);
+}
+
 void rs_close(struct rs_pair *pair)
 {
 	if (pair->client >= 0)

@@ -21,6 +21,8 @@ struct rs_pair rs_connect(void);
 struct rs_pair rs_connect_at(const char *ip);
 /* The same at a listener that is there. */
 struct rs_pair rs_connect_to(int listener);
+/* The same, whose server has room to show its client some memory. */
+struct rs_pair rs_connect_to_show(void);
 void rs_close(struct rs_pair *pair);
 
 /* What rpoll() says at once, of events. */
