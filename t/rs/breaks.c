@@ -513,8 +513,7 @@ static bool is_active(void)
 
 static void plug_in(void)
 {
-	ck_assert_int_eq(
-		system("rdma link add \"$EVR_DEV_A\" type \"$EVR_KIND\" netdev evr_a"), 0);
+	ck_assert_int_eq(system("rdma link add \"$EVR_DEV_A\" type \"$EVR_KIND\" netdev evr_a"), 0);
 	while (!is_active())
 		usleep(10000);
 }
@@ -640,8 +639,7 @@ static void add_all(Suite *suite)
 	tcase_add_loop_test(tcase, whom_the_kernel_keeps_holds_up_no_other, 0, 3);
 	prepare(suite, unanswered_case());
 	if (strcmp(getenv("EVR_KIND"), "siw") != 0) {
-		tcase_add_test(
-			tcase, datagrams_that_wait_for_a_neighbour_hold_up_no_close);
+		tcase_add_test(tcase, datagrams_that_wait_for_a_neighbour_hold_up_no_close);
 		return;
 	}
 	tcase = add_case(suite, "ports");

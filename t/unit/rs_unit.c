@@ -99,7 +99,8 @@ struct rs_pair rs_connect_to_show(void)
 	int listener = rs_listener(), client = rs_open(), one = 1;
 
 	ck_assert_ok(rsetsockopt(client, SOL_RDMA, RDMA_IOMAPSIZE, &one, sizeof(one)));
-	ck_assert_fails(rconnect(client, cm_addr(FAKE_ROCE_IP, CM_PORT), sizeof(struct sockaddr_in)),
+	ck_assert_fails(
+		rconnect(client, cm_addr(FAKE_ROCE_IP, CM_PORT), sizeof(struct sockaddr_in)),
 		EINPROGRESS);
 	return finish_connecting(listener, client);
 }
