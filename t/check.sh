@@ -4,9 +4,10 @@
 # skipped, and there were at least as many cells as t/cells records.
 #
 #	t/check.sh               the short one: normal and with sanitizers, and a guest with rxe and siw
-#	t/check.sh all           everything
+#	t/check.sh all           every test, the gate: of what is drawn, or alike, as much as finds a mistake
 #	t/check.sh STAGE...      some of: guest-short guest sanitizers libevent threads normal valgrind system
 #	                         dist guest-sanitizers
+#	t/check.sh deep [STAGE]...  all, or some, at full length: more schedules, devices, sizes and rounds
 #
 # The first run installs Debian packages and builds a kernel for the guests, a few minutes beside the
 # builds; `all` fetches the source of libevent for its tests, too. Build trees and logs stay in build-check/,
@@ -17,9 +18,15 @@ top=$PWD
 work=$top/build-check
 short='guest-short sanitizers-short normal-short'
 all='guest-sanitizers sanitizers guest libevent threads normal valgrind system dist'
+deep=''
 case ${1:-short} in
 short) which=short stages=$short ;;
 all) which=all stages=$all ;;
+deep)
+	[ $# -gt 1 ] && which='' || which=deep
+	shift
+	deep=deep stages=${*:-$all}
+	;;
 *) which='' stages=$* ;;
 esac
 passed=0 failed=0 skipped=0 built='' guest_pid='' kernels_pid=''
@@ -166,8 +173,25 @@ briefest() {
 		EVR_DESTROY_EVERY=15 EVR_SCHEDULES=2000 EVR_RS_SCHEDULES=20 brief "$@"
 }
 
-# The devices that are least like those that all other tests run on; each planted bug is for the normal build.
-odd_profiles() { EVR_PROFILES='mlx5 odd' EVR_PLANTED_EVERY=4 EVR_SERIES=no "$@"; }
+# part_of STAGE COMMAND...: with as much of what is drawn, or alike, as each build has in the long check.
+part_of() {
+	part=$deep$1
+	shift
+	case $part in
+	normal)
+		EVR_PROFILES='siw irdma-iwarp odd' EVR_DESTROY_EVERY=3 EVR_SCHEDULES=20000 \
+			EVR_PLANTED_EVERY=2 EVR_SERIES=no "$@"
+		;;
+	sanitizers)
+		EVR_PROFILES=mlx5 EVR_PROFILE_SUITES='conform streams' EVR_DESTROY_EVERY=5 \
+			EVR_SWEEP_EVERY=2 EVR_SERIES=no "$@"
+		;;
+	deepsanitizers) EVR_PROFILES='mlx5 odd' EVR_SERIES=no "$@" ;;
+	valgrind) EVR_DESTROY_EVERY=20 "$@" ;;
+	dist) brief "$@" ;;
+	*) "$@" ;;
+	esac
+}
 
 # The distribution's kernel for QEMU, and its source as user-mode Linux where that can be had.
 guest_kernels='t/guest/fetch qemu && { t/guest/fetch uml || echo "check: no user-mode Linux: QEMU alone"; }'
@@ -181,10 +205,12 @@ guest() {
 	end_guest
 	guest_tree=$next_tree guest_target=$next_target
 	rm -rf "$work/$guest_tree/t/guest/log"
+	[ -n "$deep" ] && brief_guest='' || brief_guest=yes
 	guest_log=$work/log/$guest_tree-$guest_target.log guest_since=$(date +%s)
 	: >"$guest_log" # which may be read before the shell has begun
 	# shellcheck disable=SC2016 # expanded by the shell that is started
-	setsid sh -c "$guest_kernels"' && exec make -C "$1" "$2"' sh "$work/$guest_tree" "$guest_target" \
+	setsid sh -c "$guest_kernels"' && exec make -C "$1" "$2" EVR_BRIEF="$3"' sh "$work/$guest_tree" \
+		"$guest_target" "$brief_guest" \
 		>"$guest_log" 2>&1 </dev/null &
 	guest_pid=$!
 }
@@ -210,17 +236,17 @@ end_guest() {
 
 stage() {
 	case $1 in
-	sanitizers) build_tests sanitizers --enable-sanitizers && odd_profiles make_check sanitizers ;;
+	sanitizers) build_tests sanitizers --enable-sanitizers && part_of "$1" make_check sanitizers ;;
 	libevent) build_tests sanitizers --enable-sanitizers && make_check sanitizers check-libevent ;;
 	sanitizers-short) build_tests sanitizers --enable-sanitizers && briefest make_check sanitizers ;;
 	threads) build threads --enable-sanitizers=thread && make_check threads check-threads without_aslr ;;
-	normal) build_tests normal && make_check normal ;;
+	normal) build_tests normal && part_of "$1" make_check normal ;;
 	normal-short) build_tests normal && EVR_PLANTED_EVERY=8 brief make_check normal ;;
-	valgrind) build normal && make_check normal check-valgrind brief ;;
+	valgrind) build normal && part_of "$1" make_check normal check-valgrind brief ;;
 	system) build_tests system --with-system-librdmacm && brief make_check system ;;
 	dist)
 		build normal || return 0
-		step "normal: make check-dist" in_tree normal make -j"$jobs" check-dist || :
+		step "normal: make check-dist" part_of "$1" in_tree normal make -j"$jobs" check-dist || :
 		make_check normal check-packages
 		;;
 	guest-short) guest normal check-guest-short ;;

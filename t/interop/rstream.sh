@@ -29,9 +29,12 @@ cell_of() {
 	return 1
 }
 
+sizes="1 64 65 4096 65536 1048576 6291456"
+[ -z "${EVR_BRIEF:-}" ] || sizes="1 65 65536"
+
 sizes() {
 	for way in b n; do
-		for size in 1 64 65 4096 65536 1048576 6291456; do
+		for size in $sizes; do
 			count=$((6291456 / size > 50 ? 50 : 6291456 / size))
 			cell "$kind: $1 client, $2 server, -T $way -T v -S $size -C $count" \
 				cell_of "$1" "$2" "$EVR_IP4" -T $way -T v -S $size -C $count

@@ -9,8 +9,11 @@ shift
 [ $# -gt 0 ] || set -- stock@stock stock@stock ours@stock ours@stock \
 	ours@stock stock@stock stock@stock ours@stock ours@ours ours@ours
 
+sizes="1 100 1000 65536 1048576 6291456"
+[ -z "${EVR_BRIEF:-}" ] || sizes="100 1048576"
+
 matrix() {
-	for size in 1 100 1000 65536 1048576 6291456; do
+	for size in $sizes; do
 		for test in a b n; do
 			pair "$kind: $1 client, $2 server, riostream -T $test -T v -S $size" \
 				"$1" "$2" riostream "$EVR_IP4" -T v -T $test -S $size -C 3 -I 4

@@ -1,7 +1,7 @@
 #!/bin/sh
 # stall.sh rxe|siw: the conformance suite while the kernel traces the thread of its loop. No system
 # call of it may sleep, but for the loop's own wait and what evrdma_threads(7) lists; how long those
-# took is printed.
+# took is printed. With EVR_BRIEF in the environment each device has every other case.
 # needs: probes
 . "$top_srcdir/t/guest/lib.sh"
 . "$top_srcdir/t/interop/probes.sh"
@@ -94,7 +94,11 @@ cell "$kind comes up" dev_up "$kind"
 cell "the kernel traces the loop's thread" tracer_up
 cell "a callback that sleeps is found" is_found
 rm -f "$tmp/sleeps"
+n=0
+case $kind in rxe) odd=0 ;; *) odd=1 ;; esac
 for case in $cases; do
+	n=$((n + 1))
+	[ -z "${EVR_BRIEF:-}" ] || [ $((n % 2)) = $odd ] || continue
 	cell "$kind: nothing sleeps: $case" never_stalls "$case"
 done
 note "$(all_sleeps)"

@@ -17,10 +17,13 @@ calls() {
 	awk -v num="$1" '$2 == "total" { print int($1 * 100 / num) }' "$tmp/calls"
 }
 
+some=500 most=4000
+[ -z "${EVR_BRIEF:-}" ] || some=200 most=1600
+
 # Of many connections each takes no more calls than of few, a fifth for what is rounded up.
 calls_are_flat() {
-	few=$(calls 500) many=$(calls 4000)
-	echo "hundredths of a call of the kernel for each: $few of 500, $many of 4000"
+	few=$(calls $some) many=$(calls $most)
+	echo "hundredths of a call of the kernel for each: $few of $some, $many of $most"
 	[ "$few" -gt 0 ] && [ "$many" -gt 0 ] && [ $((many * 5)) -le $((few * 6)) ]
 }
 
