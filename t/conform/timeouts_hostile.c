@@ -1,4 +1,5 @@
-/* 20,000 connections of peers that go without a word, or with EVR_BRIEF in the environment 2,000. */
+/* 20,000 connections of peers that go without a word, or with EVR_BRIEF in the environment 2,000.
+ */
 #include "conform/hostile.h"
 #include "conform/timeouts.h"
 

@@ -34,6 +34,7 @@ enum {
 	CLOSE_S = 5, /* rclose() */
 	LINGER_S = 2,
 	KEPT_S = 90,
+	AGAIN = 30,
 	MS_PER_S = 1000,
 };
 
@@ -440,6 +441,21 @@ START_TEST(datagrams_that_wait_for_a_neighbour_hold_up_no_close)
 }
 END_TEST
 
+/* Its queue pair ends in another thread, and has the port until then. */
+START_TEST(who_closes_one_has_its_port_for_the_next)
+{
+	struct sockaddr_in addr = place(PORT);
+	int i, fd;
+
+	for (i = 0; i < AGAIN; i++) {
+		fd = rsocket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+		ck_assert_msg(!rbind(fd, (struct sockaddr *)&addr, sizeof(addr)), "%d: %s", i,
+			strerror(errno));
+		ck_assert_int_eq(rclose(fd), 0);
+	}
+}
+END_TEST
+
 /* --- peers ----------------------------------------------------------------------------------- */
 
 START_TEST(a_peer_that_is_killed_ends_the_reads_and_the_sends)
@@ -640,6 +656,7 @@ static void add_all(Suite *suite)
 	prepare(suite, unanswered_case());
 	if (strcmp(getenv("EVR_KIND"), "siw") != 0) {
 		tcase_add_test(tcase, datagrams_that_wait_for_a_neighbour_hold_up_no_close);
+		tcase_add_test(tcase, who_closes_one_has_its_port_for_the_next);
 		return;
 	}
 	tcase = add_case(suite, "ports");
