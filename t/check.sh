@@ -169,8 +169,8 @@ brief() {
 
 # And the least of what the other build of the short check runs as well.
 briefest() {
-	EVR_PROFILE_SUITES=conform EVR_PLANTED_EVERY=12 EVR_DEVICES=one EVR_SWEEP_EVERY=3 \
-		EVR_DESTROY_EVERY=15 EVR_SCHEDULES=2000 EVR_RS_SCHEDULES=20 brief "$@"
+	EVR_PROFILE_SUITES=conform EVR_DEVICES=one EVR_SWEEP_EVERY=4 EVR_DESTROY_EVERY=15 \
+		EVR_SCHEDULES=1500 EVR_RS_SCHEDULES=20 brief "$@"
 }
 
 # part_of STAGE COMMAND...: with as much of what is drawn, or alike, as each build has in the long check.
@@ -241,7 +241,7 @@ stage() {
 	sanitizers-short) build_tests sanitizers --enable-sanitizers && briefest make_check sanitizers ;;
 	threads) build threads --enable-sanitizers=thread && make_check threads check-threads without_aslr ;;
 	normal) build_tests normal && part_of "$1" make_check normal ;;
-	normal-short) build_tests normal && EVR_PLANTED_EVERY=8 brief make_check normal ;;
+	normal-short) build_tests normal && EVR_PLANTED_EVERY=10 EVR_DESTROY_EVERY=10 brief make_check normal ;;
 	valgrind) build normal && part_of "$1" make_check normal check-valgrind brief ;;
 	system) build_tests system --with-system-librdmacm && brief make_check system ;;
 	dist)
