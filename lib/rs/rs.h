@@ -323,7 +323,7 @@ static inline bool evr_rs_is_over(const struct evr_rs *rs)
 
 /* close: all that was sent has arrived, or will not. A child of fork() is in no rclose(). */
 bool evr_rs_has_arrived(struct evr_rs *rs);
-/* The last of it, where the kernel shall keep nobody: the helper, or rclose() that does not wait. */
+/* The last of it, where the kernel keeps nobody: the helper, or an rclose() that does not wait. */
 void evr_rs_close_unwaited(struct evr_rs *rs);
 void evr_rs_close_begin_child(void);
 
