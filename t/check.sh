@@ -18,14 +18,14 @@ top=$PWD
 work=$top/build-check
 short='guest-short sanitizers-short normal-short'
 all='guest-sanitizers sanitizers guest libevent threads normal valgrind system dist'
-deep=''
+deep='' brief_guest=yes
 case ${1:-short} in
 short) which=short stages=$short ;;
 all) which=all stages=$all ;;
 deep)
 	[ $# -gt 1 ] && which='' || which=deep
 	shift
-	deep=deep stages=${*:-$all}
+	deep=deep brief_guest='' stages=${*:-$all}
 	;;
 *) which='' stages=$* ;;
 esac
@@ -205,7 +205,6 @@ guest() {
 	end_guest
 	guest_tree=$next_tree guest_target=$next_target
 	rm -rf "$work/$guest_tree/t/guest/log"
-	[ -n "$deep" ] && brief_guest='' || brief_guest=yes
 	guest_log=$work/log/$guest_tree-$guest_target.log guest_since=$(date +%s)
 	: >"$guest_log" # which may be read before the shell has begun
 	# shellcheck disable=SC2016 # expanded by the shell that is started

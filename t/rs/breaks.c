@@ -141,20 +141,26 @@ static int be_the_peer(int ready, int (*serve)(int fd))
 	return ret;
 }
 
-/* Each comes back. */
-static int be_a_datagram_peer(int ready, int (*serve)(int fd))
+static int echo_datagrams(int fd)
 {
-	struct sockaddr_in addr = place(PORT), from;
+	struct sockaddr_in from;
 	socklen_t len = sizeof(from);
-	int fd = rsocket(AF_INET, SOCK_DGRAM, 0), ret;
 	char byte;
 
-	ret = fd < 0 ? -1 : rbind(fd, (struct sockaddr *)&addr, sizeof(addr));
-	if (write(ready, ret ? "n" : "y", 1) != 1)
-		return errno;
 	while (rrecvfrom(fd, &byte, 1, 0, (struct sockaddr *)&from, &len) == 1)
 		rsendto(fd, &byte, 1, 0, (struct sockaddr *)&from, len);
-	return serve ? serve(fd) : errno;
+	return errno;
+}
+
+static int be_a_datagram_peer(int ready, int (*serve)(int fd))
+{
+	struct sockaddr_in addr = place(PORT);
+	int fd = rsocket(AF_INET, SOCK_DGRAM, 0), ret;
+
+	ret = fd < 0 ? -1 : rbind(fd, (struct sockaddr *)&addr, sizeof(addr));
+	if (write(ready, ret ? "n" : "y", 1) != 1 || ret)
+		return errno;
+	return serve(fd);
 }
 
 /* It begins before this process has anything of RDMA. */
@@ -425,7 +431,7 @@ END_TEST
 START_TEST(datagrams_that_wait_for_a_neighbour_hold_up_no_close)
 {
 	struct sockaddr_in addr = place(PORT);
-	pid_t peer = start(be_a_datagram_peer, NULL);
+	pid_t peer = start(be_a_datagram_peer, echo_datagrams);
 	int fd = rsocket(AF_INET, SOCK_DGRAM, 0);
 	char byte = 'd';
 
