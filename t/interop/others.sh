@@ -55,7 +55,7 @@ name_for_ucx() {
 # serve NAME COMMAND: in the background; leaves pid.
 serve() {
 	# shellcheck disable=SC2086 # words
-	(end_run "stock@$server_core" 60 $2) >"$tmp/server" 2>&1 &
+	(end_run "stock@$server_core" 600 $2) >"$tmp/server" 2>&1 &
 	pid=$!
 }
 
@@ -97,7 +97,7 @@ same_as_control() {
 
 run_client() {
 	# shellcheck disable=SC2086 # words
-	(end_run "stock@$client_core" 60 $1) >"$tmp/client" 2>&1
+	(end_run "stock@$client_core" 600 $1) >"$tmp/client" 2>&1
 }
 
 # The status of the server, which has to end by itself soon after its client, or does not end.
@@ -106,7 +106,7 @@ await() {
 		kill -0 "$pid" && { kill "$pid" && wait "$pid" || :; } 2>/dev/null
 		return
 	fi
-	(busybox sleep 20; kill "$pid") 2>/dev/null &
+	(busybox sleep 120; kill "$pid") 2>/dev/null &
 	watch=$!
 	{ wait "$pid"; } 2>/dev/null && status=0 || status=$?
 	kill $watch 2>/dev/null || :
