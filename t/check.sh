@@ -167,7 +167,7 @@ brief() {
 		EVR_PLANTED_EVERY=${EVR_PLANTED_EVERY:-4} EVR_SERIES=no "$@"
 }
 
-# And the least of what the other build of the short check runs as well.
+# And the least of what another build of the same check runs as well.
 briefest() {
 	EVR_PROFILE_SUITES=conform EVR_DEVICES=one EVR_SWEEP_EVERY=4 EVR_DESTROY_EVERY=15 \
 		EVR_SCHEDULES=1500 EVR_RS_SCHEDULES=20 brief "$@"
@@ -188,7 +188,8 @@ part_of() {
 		;;
 	deepsanitizers) EVR_PROFILES='mlx5 odd' EVR_SERIES=no "$@" ;;
 	valgrind) EVR_DESTROY_EVERY=20 "$@" ;;
-	dist) brief "$@" ;;
+	deepdist | deepsystem) brief "$@" ;;
+	dist | system) briefest "$@" ;;
 	*) "$@" ;;
 	esac
 }
@@ -242,7 +243,7 @@ stage() {
 	normal) build_tests normal && part_of "$1" make_check normal ;;
 	normal-short) build_tests normal && EVR_PLANTED_EVERY=10 EVR_DESTROY_EVERY=10 brief make_check normal ;;
 	valgrind) build normal && part_of "$1" make_check normal check-valgrind brief ;;
-	system) build_tests system --with-system-librdmacm && brief make_check system ;;
+	system) build_tests system --with-system-librdmacm && part_of "$1" make_check system ;;
 	dist)
 		build normal || return 0
 		step "normal: make check-dist" part_of "$1" in_tree normal make -j"$jobs" check-dist || :
