@@ -43,11 +43,8 @@ static int shut_down_stream(struct evr_rs *rs, int how)
 		return ret;
 	rs->unsaid = false;
 	evr_rs_pump(rs);
-	while (!rs->nonblock && !has_said(rs, how)) {
+	while (!rs->nonblock && !has_said(rs, how) && !evr_rs_wait(rs, &wait))
 		evr_rs_take_arrivals(rs);
-		if (evr_rs_wait(rs, &wait))
-			break;
-	}
 	evr_rs_wake(rs);
 	return 0;
 }
@@ -132,8 +129,8 @@ static void linger(struct evr_rs *rs, uint64_t deadline_us)
 
 	wait.closes = true;
 	while ((!ret || ret == -EINTR) && evr_rs_is_going(rs) && !evr_rs_has_arrived(rs)) {
-		evr_rs_take_arrivals(rs);
 		ret = evr_rs_wait(rs, &wait);
+		evr_rs_take_arrivals(rs);
 	}
 }
 

@@ -43,7 +43,7 @@ int evr_rs_event_error(const struct evr_rs_event *event)
 }
 
 /* What had arrived before still counts. */
-static void connected_event(struct evr_rs *rs, const struct evr_rs_event *event)
+void evr_rs_connected_event(struct evr_rs *rs, const struct evr_rs_event *event)
 {
 	switch (event->type) {
 	case RDMA_CM_EVENT_DISCONNECTED:
@@ -80,7 +80,7 @@ static void serve(struct evr_rs *rs, const struct evr_rs_event *event)
 			evr_rs_child_event(rs, subject, event);
 		break;
 	case EVR_RS_CONNECTED:
-		connected_event(rs, event);
+		evr_rs_connected_event(rs, event);
 		break;
 	default:
 		evr_rs_connect_event(rs, event);

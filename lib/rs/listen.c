@@ -98,19 +98,12 @@ void evr_rs_child_event(
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
 		break;
 	default:
-		if (child->state != EVR_RS_CONNECTED) {
-			evr_rs_backlog_drop(listener, child);
-			evr_rs_backlog_fill(listener);
+		if (child->state == EVR_RS_CONNECTED) {
+			evr_rs_connected_event(child, event);
 			break;
 		}
-		if (!child->why)
-			child->why = evr_rs_event_error(event);
-		evr_rs_poll_cq(child);
-		if (!evr_stream_status(&child->stream).finished)
-			evr_stream_fail(&child->stream, child->why);
-		/* Only when nothing of ours is on the device can it leave. */
-		if (event->type == RDMA_CM_EVENT_DEVICE_REMOVAL)
-			evr_rs_end(child);
+		evr_rs_backlog_drop(listener, child);
+		evr_rs_backlog_fill(listener);
 		break;
 	}
 }

@@ -218,6 +218,8 @@ struct evr_rs_event {
 };
 /* 0 or -errno of what failed. */
 int evr_rs_event_error(const struct evr_rs_event *event);
+/* One that is connected, whether its user has accepted it or not yet. */
+void evr_rs_connected_event(struct evr_rs *rs, const struct evr_rs_event *event);
 
 /* connect: where it has come to with an event, or with an error. */
 void evr_rs_connect_event(struct evr_rs *rs, const struct evr_rs_event *event);

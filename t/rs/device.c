@@ -3,6 +3,7 @@
 #include "rs/bytes.h"
 #include "rs/descriptor.h"
 #include "rs/edges.h"
+#include "rs/goodbyes.h"
 #include "rs/limits.h"
 #include "rs/options.h"
 #include "rs/seen.h"
@@ -32,6 +33,7 @@ int main(int argc, char **argv)
 	suite_add_tcase(suite, states_case(name));
 	suite_add_tcase(suite, seen_case(name));
 	suite_add_tcase(suite, edges_case(name));
+	suite_add_tcase(suite, goodbyes_case(name));
 	suite_add_tcase(suite, limits_case(name));
 	suite_add_tcase(suite, selects_case(name, call()->is_rs));
 	suite_add_tcase(suite, bases_case(name));

@@ -6,6 +6,7 @@
 #include "rs/bytes.h"
 #include "rs/descriptor.h"
 #include "rs/edges.h"
+#include "rs/goodbyes.h"
 #include "rs/limits.h"
 #include "rs/options.h"
 #include "rs/seen.h"
@@ -79,6 +80,7 @@ static void add(Suite *suite, const char *name, bool is_rs, void (*use_it)(void)
 		states_case(name),
 		seen_case(name),
 		edges_case(name),
+		goodbyes_case(name),
 		limits_case(name),
 		selects_case(name, is_rs),
 		bases_case(name),

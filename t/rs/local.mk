@@ -7,6 +7,7 @@ EVR_RS_DESCRIPTOR = \
 	t/rs/calls.c t/rs/calls.h \
 	t/rs/descriptor.c t/rs/descriptor.h \
 	t/rs/edges.c t/rs/edges.h \
+	t/rs/goodbyes.c t/rs/goodbyes.h \
 	t/rs/limits.c t/rs/limits.h \
 	t/rs/options.c t/rs/options.h \
 	t/rs/pair.c t/rs/pair.h \
