@@ -17,6 +17,7 @@ enum {
 	BATCHES = 10, /* a round: the kernel keeps 1024 for a listener */
 	BATCH = 100,
 	EACH = BATCHES * BATCH,
+	QUESTIONS = 6,
 	COST_US = 140, /* six calls, of 20 each, and some looks at the clock */
 };
 
@@ -180,6 +181,43 @@ START_TEST(who_gives_up_as_it_is_accepted_is_told_as_that)
 }
 END_TEST
 
+/* It gives up at any of the server's questions, and each one after that is refused. */
+static unsigned question, asked_before;
+
+static void give_up_at_the_question(void)
+{
+	if (!fake_calls("CONNECT"))
+		asked_before = fake_calls("INIT_QP_ATTR");
+	else if (!fake_calls("ACCEPT") && fake_calls("INIT_QP_ATTR") - asked_before >= question)
+		fake_fail_next("INIT_QP_ATTR", EINVAL);
+}
+
+static bool server_has_an_end(struct fixture *f)
+{
+	return f->server && (f->server->down || f->server->connected);
+}
+
+START_TEST(who_gives_up_while_it_is_served_is_told_as_that)
+{
+	struct fixture *f = fixture_new();
+
+	question = (unsigned)_i;
+	fake_each_call(give_up_at_the_question);
+	f->on_event = keep_open;
+	fixture_listen(f);
+	fixture_connect(f);
+	fixture_run_until(f, server_has_an_end, PATIENCE_MS);
+	fake_each_call(NULL);
+	fake_fail_later("INIT_QP_ATTR", 0, 0);
+	if (f->server->down) {
+		ck_assert_int_eq(f->server->error, ECONNRESET);
+		ck_assert_int_eq(f->server->step, EVRDMA_STEP_ACCEPT);
+	}
+	ck_assert(_i || f->server->down);
+	fixture_free(f);
+}
+END_TEST
+
 START_TEST(an_accept_that_the_kernel_refuses_is_told_as_that)
 {
 	struct fixture *f = refuse_the_accept(fixture_new());
@@ -197,6 +235,7 @@ TCase *stale_case(void)
 	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, who_gives_up_as_it_is_accepted_is_told_as_that);
+	tcase_add_loop_test(tc, who_gives_up_while_it_is_served_is_told_as_that, 0, QUESTIONS);
 	tcase_add_test(tc, an_accept_that_the_kernel_refuses_is_told_as_that);
 	/* An iWARP client that gives up waits for the driver's answer: the fake's gives none. */
 	if (!testbed.is_iwarp) {

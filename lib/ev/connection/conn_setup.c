@@ -180,6 +180,22 @@ static int prepare_accept(struct evrdma_conn *conn)
 	return set_option(conn, RDMA_OPTION_ID_ACK_TIMEOUT, conn->options.ack_timeout);
 }
 
+static int make_qp(struct evrdma_conn *conn)
+{
+	int ret = evr_qp_prepare(&conn->qp, &conn->cmid);
+
+	return ret ? ret : evr_qp_bind(&conn->qp, &conn->cmid);
+}
+
+/* EINVAL is what is asked of the device, unless the peer has given up meanwhile. */
+static int device_error(struct evrdma_conn *conn, int ret)
+{
+	if (ret == -EINVAL && conn->passive && find_peer_gone(conn))
+		return -ECONNRESET;
+	conn->step = EVRDMA_STEP_DEVICE;
+	return ret;
+}
+
 static int bind_qp(struct evrdma_conn *conn)
 {
 	bool begins = !conn->qp.device;
@@ -188,15 +204,14 @@ static int bind_qp(struct evrdma_conn *conn)
 	if (ret)
 		return ret;
 	conn->step = EVRDMA_STEP_DEVICE;
-	ret = evr_qp_prepare(&conn->qp, &conn->cmid);
+	ret = make_qp(conn);
 	if (ret == -EAGAIN) {
 		go_on(conn, EVR_CONN_BIND_QP);
 		return 0;
 	}
 	if (ret)
-		return ret;
-	ret = evr_qp_bind(&conn->qp, &conn->cmid);
-	if (!ret && conn->ready)
+		return device_error(conn, ret);
+	if (conn->ready)
 		ret = conn->ready(conn, conn->arg);
 	if (!ret)
 		go_on(conn, conn->passive ? EVR_CONN_ACCEPT : EVR_CONN_CONNECT);
