@@ -47,9 +47,10 @@ extern "C" {
  */
 int rsocket(int domain, int type, int protocol);
 /*
- * Fails with: EADDRINUSE, EADDRNOTAVAIL and ENODEV (no such address, or none of a device), EACCES
- * (a port below 1024, or the device may not be opened; EPERM where a container forbids that). One
- * of the loopback is taken, but nobody can connect to it.
+ * Fails with: EADDRINUSE, EADDRNOTAVAIL (no such address; or the port is taken, and one of the two
+ * addresses is a wildcard) and ENODEV (the address is none of a device), EACCES (a port below 1024,
+ * or the device may not be opened; EPERM where a container forbids that). One of the loopback is
+ * taken, but nobody can connect to it.
  */
 int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen);
 /* backlog: how many connections may wait for raccept(). */
@@ -171,10 +172,10 @@ enum {
 
 /*
  * SOL_SOCKET: SO_REUSEADDR, SO_RCVBUF, SO_SNDBUF, SO_LINGER, SO_RCVTIMEO and SO_SNDTIMEO (EDOM: no
- * time), SO_KEEPALIVE (EMFILE, ENOMEM: there is
- * no timer for it), SO_OOBINLINE, SO_BROADCAST, and to get only SO_ERROR, SO_TYPE, SO_ACCEPTCONN,
- * SO_DOMAIN, SO_PROTOCOL. IPPROTO_TCP: TCP_NODELAY, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT,
- * TCP_MAXSEG. IPPROTO_IP: IP_TOS. IPPROTO_IPV6: IPV6_V6ONLY. Others are ENOTSUP.
+ * time), SO_KEEPALIVE (EMFILE, ENOMEM: there is no timer for it), SO_OOBINLINE, SO_BROADCAST, and to
+ * get only SO_ERROR, SO_TYPE, SO_ACCEPTCONN, SO_DOMAIN, SO_PROTOCOL. IPPROTO_TCP: TCP_NODELAY,
+ * TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT, TCP_MAXSEG; TCP_INFO and TCP_CONGESTION as rsocket(7)
+ * says. IPPROTO_IP: IP_TOS. IPPROTO_IPV6: IPV6_V6ONLY. Others are ENOTSUP.
  */
 int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_t optlen);
 int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *optlen);
