@@ -179,11 +179,11 @@ part_of() {
 	shift
 	case $part in
 	normal)
-		EVR_PROFILES='siw irdma-iwarp odd' EVR_DESTROY_EVERY=3 EVR_SCHEDULES=20000 \
+		EVR_PROFILES='siw irdma-iwarp odd' EVR_DESTROY_EVERY=5 EVR_SCHEDULES=20000 \
 			EVR_PLANTED_EVERY=2 EVR_SERIES=no "$@"
 		;;
 	sanitizers)
-		EVR_PROFILES=mlx5 EVR_PROFILE_SUITES='conform streams' EVR_DESTROY_EVERY=5 \
+		EVR_PROFILES=mlx5 EVR_PROFILE_SUITES='conform streams' EVR_DESTROY_EVERY=9 \
 			EVR_SWEEP_EVERY=2 EVR_SERIES=no "$@"
 		;;
 	deepsanitizers) EVR_PROFILES='mlx5 odd' EVR_SERIES=no "$@" ;;

@@ -1,26 +1,25 @@
 # What can be told about the tree by reading it. Each is a TAP script; see lint.sh.
-EVR_LINTS = \
+EVR_LINTS_TEXT = \
+	t/lint/cm_abi.sh \
 	t/lint/destroy.sh \
 	t/lint/errors.sh \
 	t/lint/examples.sh \
-	t/lint/headers.sh \
 	t/lint/include.sh \
 	t/lint/man.sh \
-	t/lint/needs.sh \
-	t/lint/symbols.sh \
-	t/lint/tools_cli.sh \
+	t/lint/schedule.sh \
+	t/lint/sweep.sh \
 	t/lint/tree.sh
-if !SYSTEM_RDMACM
-EVR_LINTS += t/lint/cm_abi.sh t/lint/schedule.sh t/lint/sweep.sh
-endif
+EVR_LINTS_BUILT = t/lint/headers.sh t/lint/needs.sh t/lint/symbols.sh
 # The text is the same however it is built.
-if SANITIZERS
 TESTS += t/lint/tools_cli.sh
-else
-TESTS += $(EVR_LINTS)
+if !SANITIZERS
+TESTS += $(EVR_LINTS_BUILT)
+if !SYSTEM_RDMACM
+TESTS += $(EVR_LINTS_TEXT)
 endif
-EXTRA_DIST += $(EVR_LINTS) \
-	t/lint/cm_abi.beyond t/lint/cm_abi.open t/lint/cm_abi.sh \
+endif
+EXTRA_DIST += $(EVR_LINTS_TEXT) $(EVR_LINTS_BUILT) t/lint/tools_cli.sh \
+	t/lint/cm_abi.beyond t/lint/cm_abi.open \
 	t/lint/errnos.awk \
 	t/lint/examples.awk \
 	t/lint/include.awk \
