@@ -1,7 +1,7 @@
 /*
  * steady: for perftest, to be preloaded. It measures the rate of the processor's counter against
- * gettimeofday(), and reports nothing where the machine paused between the two. Here the time is the
- * counter's, of a processor of 1 GHz.
+ * gettimeofday(), and reports nothing where the machine paused between the two. Here the time is
+ * the counter's, of a processor of 1 GHz.
  */
 #include "config.h"
 

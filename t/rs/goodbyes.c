@@ -14,8 +14,8 @@ enum {
 	PIECE = 4000,
 	ALL = 1 << 30, /* to read: as far as the end */
 	LINGER_S = 600,
-	SOON_S = 300,	 /* what nobody waits for, however slow the machine */
-	WINDOW = 60000,  /* goes to who reads nothing */
+	SOON_S = 300,	/* what nobody waits for, however slow the machine */
+	WINDOW = 60000, /* goes to who reads nothing */
 	US_PER_S = 1000000,
 };
 
@@ -135,9 +135,10 @@ static void *act(void *arg)
 
 static void expect_goodbye(const struct goodbye *end, const struct goodbye *other, const char *who)
 {
-	ck_assert_msg(end->close_us < (uint64_t)SOON_S * US_PER_S, "the close of the %s took %llu us",
-		who, (unsigned long long)end->close_us);
-	ck_assert_msg(end->sent == end->sends, "the %s sent %zu of %zu", who, end->sent, end->sends);
+	ck_assert_msg(end->close_us < (uint64_t)SOON_S * US_PER_S,
+		"the close of the %s took %llu us", who, (unsigned long long)end->close_us);
+	ck_assert_msg(
+		end->sent == end->sends, "the %s sent %zu of %zu", who, end->sent, end->sends);
 	if (end->reads == ALL)
 		ck_assert_msg(end->got == other->sends, "the %s got %zu of %zu", who, end->got,
 			other->sends);
