@@ -125,7 +125,7 @@ static void serve_timer(struct evr_rs *rs)
 {
 	evr_rs_keepalive_due(rs);
 	evr_rs_backlog_due(rs);
-	if (!rs->stream.error)
+	if (!rs->stream.error && !rs->listener.want)
 		return;
 	evr_rs_wake(rs);
 	evr_rs_settle(rs);
