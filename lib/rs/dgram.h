@@ -156,6 +156,11 @@ int evr_rs_ud_send(struct evr_rs_ud *ud, size_t len, struct evr_rs_ah *ah, uint3
 /* Whether anything came, or left. */
 bool evr_rs_ud_poll_recv(struct evr_rs_ud *ud);
 bool evr_rs_ud_poll_send(struct evr_rs_ud *ud);
+/*
+ * What has left matters only while there is no place, and at the end. Who arms the queue for it
+ * looks once more: what came before raises no event.
+ */
+bool evr_rs_ud_waits_for_sends(const struct evr_rs_ud *ud);
 void evr_rs_ud_arm(struct evr_rs_ud *ud);
 /* Whether there was one: its queue is not armed then, which is news for who armed it before. */
 bool evr_rs_ud_take_event(struct evr_rs_ud *ud);

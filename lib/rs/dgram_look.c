@@ -11,12 +11,6 @@ enum {
 	EVENTS = 8,
 };
 
-/* Who closes waits for what was sent, too; what comes before the queue is armed raises no event. */
-static bool waits_for_sends(const struct evr_rs *rs, const struct evr_rs_ud *ud)
-{
-	return !ud->free || rs->fd < 0;
-}
-
 /* That one has failed is news: what waited for a place in it goes by UDP. */
 static bool poll_queues(struct evr_rs *rs)
 {
@@ -25,7 +19,7 @@ static bool poll_queues(struct evr_rs *rs)
 
 	TAILQ_FOREACH (ud, &rs->dgram->uds, link) {
 		any |= evr_rs_ud_poll_recv(ud);
-		if (waits_for_sends(rs, ud))
+		if (evr_rs_ud_waits_for_sends(ud))
 			any |= evr_rs_ud_poll_send(ud);
 		if (!ud->broken)
 			continue;

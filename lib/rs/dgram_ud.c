@@ -449,13 +449,17 @@ static void arm(struct evr_rs_ud *ud, struct ibv_cq *cq, bool *armed)
 	*armed = true;
 }
 
-/* What has left matters only while there is no place, and at the end. */
+bool evr_rs_ud_waits_for_sends(const struct evr_rs_ud *ud)
+{
+	return !ud->free || ud->rs->fd < 0;
+}
+
 void evr_rs_ud_arm(struct evr_rs_ud *ud)
 {
 	if (!ud->id)
 		return;
 	arm(ud, ud->recv_cq, &ud->recv_armed);
-	if (!ud->free || ud->rs->fd < 0)
+	if (evr_rs_ud_waits_for_sends(ud))
 		arm(ud, ud->send_cq, &ud->send_armed);
 }
 

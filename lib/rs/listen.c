@@ -89,6 +89,10 @@ static void set_accepted(struct evr_rs *listener, struct evr_rs *child)
 void evr_rs_child_event(
 	struct evr_rs *listener, struct evr_rs *child, const struct evr_rs_event *event)
 {
+	if (child->state == EVR_RS_CONNECTED) {
+		evr_rs_connected_event(child, event);
+		return;
+	}
 	switch (event->type) {
 	case RDMA_CM_EVENT_ESTABLISHED:
 		if (child->state == EVR_RS_ACCEPTING)
@@ -98,10 +102,6 @@ void evr_rs_child_event(
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
 		break;
 	default:
-		if (child->state == EVR_RS_CONNECTED) {
-			evr_rs_connected_event(child, event);
-			break;
-		}
 		evr_rs_backlog_drop(listener, child);
 		evr_rs_backlog_fill(listener);
 		break;

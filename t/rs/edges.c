@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <rdma/rsocket.h>
 #include <signal.h>
 #include <stdint.h>
@@ -651,24 +650,6 @@ START_TEST(what_comes_behind_bytes_that_are_left)
 }
 END_TEST
 
-/* There is no port that is everybody's and somebody's. */
-START_TEST(a_port_of_a_wildcard_is_taken)
-{
-	uint16_t port;
-	int listener = listen_on(&port, 1), fd = open_one();
-	struct sockaddr_storage any = place(port);
-
-	if (family() == AF_INET)
-		((struct sockaddr_in *)&any)->sin_addr.s_addr = INADDR_ANY;
-	else
-		((struct sockaddr_in6 *)&any)->sin6_addr = in6addr_any;
-	ck_assert_int_eq(call()->bind(fd, (struct sockaddr *)&any, place_len()), -1);
-	ck_assert_int_eq(errno, call()->is_rs ? EADDRNOTAVAIL : EADDRINUSE);
-	call()->close(fd);
-	call()->close(listener);
-}
-END_TEST
-
 TCase *edges_case(const char *name)
 {
 	TCase *cases = tcase_create(name);
@@ -683,6 +664,5 @@ TCase *edges_case(const char *name)
 	tcase_add_test(cases, an_attempt_that_is_shut_down_has_ended);
 	tcase_add_test(cases, a_copy_shows_the_same);
 	tcase_add_test(cases, what_comes_behind_bytes_that_are_left);
-	tcase_add_test(cases, a_port_of_a_wildcard_is_taken);
 	return cases;
 }

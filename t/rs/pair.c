@@ -137,6 +137,14 @@ int events_of(int fd)
 	return pfd.revents;
 }
 
+int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 void pause_ms(int ms)
 {
 	nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000L }, NULL);

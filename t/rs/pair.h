@@ -47,6 +47,7 @@ void set_blocking(int fd);
 /* Closes so that the peer meets a reset. */
 void reset(int fd);
 
+int64_t now_ms(void);
 void pause_ms(int ms);
 /* What it shows of POLLIN, POLLOUT, POLLRDHUP and of what is always shown. */
 int events_of(int fd);
