@@ -24,6 +24,8 @@ enum { EVR_RS_LATE_US = 2000 };
 int evr_rs_watch(struct evr_rs *rs);
 /* Its channels are about to close, or nobody shall look at them. */
 void evr_rs_unwatch(struct evr_rs *rs);
+/* The completion channel is readable for ever, or goes. */
+void evr_rs_unwatch_cq(struct evr_rs *rs);
 /* Its number is for others to wait by. */
 static inline bool evr_rs_is_shown(const struct evr_rs *rs)
 {

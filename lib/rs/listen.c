@@ -85,10 +85,15 @@ static void set_accepted(struct evr_rs *listener, struct evr_rs *child)
 	evr_rs_pump(child);
 }
 
-/* One that was accepted stays, whatever happens to it: its user reads what came, and the error. */
+/*
+ * One that was accepted stays, whatever happens to it: its user reads what came, and the error. One
+ * that leaves in order was there, even if the last message of its handshake was lost.
+ */
 void evr_rs_child_event(
 	struct evr_rs *listener, struct evr_rs *child, const struct evr_rs_event *event)
 {
+	if (child->state == EVR_RS_ACCEPTING && event->type == RDMA_CM_EVENT_DISCONNECTED)
+		set_accepted(listener, child);
 	if (child->state == EVR_RS_CONNECTED) {
 		evr_rs_connected_event(child, event);
 		return;

@@ -1,5 +1,6 @@
 /* What arrives, what completes, and what the stream sends by itself. */
 #include "rs/dgram.h"
+#include "rs/helper.h"
 
 #include <errno.h>
 
@@ -150,11 +151,11 @@ static void take_all(struct evr_rs *rs, const struct ibv_wc *wcs, int num)
 	evr_rs_pump(rs);
 }
 
-/* A queue that fails has lost what it held. */
-static void lose(struct evr_rs *rs)
+void evr_rs_lose_cq(struct evr_rs *rs)
 {
+	evr_rs_unwatch_cq(rs);
 	rs->transport.broken = true;
-	evr_rs_fail(rs, -EIO);
+	fail(rs, -EIO);
 }
 
 bool evr_rs_poll_cq(struct evr_rs *rs)
@@ -170,7 +171,7 @@ bool evr_rs_poll_cq(struct evr_rs *rs)
 		if (num > 0)
 			take_all(rs, wcs, num);
 		else if (num < 0 && !rs->transport.broken)
-			lose(rs);
+			evr_rs_lose_cq(rs);
 		any = any || num;
 	} while (num == EVR_RS_BATCH && rs->transport.cq);
 	return any && num >= 0;

@@ -252,6 +252,8 @@ void evr_rs_backlog_refuse(struct evr_rs *listener, struct rdma_cm_id *id, int e
 void evr_rs_pump(struct evr_rs *rs);
 /* Takes what has completed, or what the CM tells while there is no connection. */
 bool evr_rs_poll_cq(struct evr_rs *rs);
+/* The queue cannot be polled, or its channel not be read: what was there is lost. */
+void evr_rs_lose_cq(struct evr_rs *rs);
 bool evr_rs_progress(struct evr_rs *rs);
 /* The same without the CM, for who will sleep on its channel if there is nothing. */
 bool evr_rs_take_arrivals(struct evr_rs *rs);

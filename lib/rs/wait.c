@@ -150,7 +150,9 @@ int evr_rs_arrivals_fd(const struct evr_rs *rs)
 {
 	if (rs->dgram)
 		return rs->dgram->epoll_fd;
-	return rs->transport.channel ? rs->transport.channel->fd : -1;
+	if (!rs->transport.channel || rs->transport.broken)
+		return -1;
+	return rs->transport.channel->fd;
 }
 
 int evr_rs_sleep_fds(const struct evr_rs *rs, struct pollfd fds[EVR_RS_SLEEP_FDS])
@@ -176,7 +178,7 @@ void evr_rs_take_cq_event(struct evr_rs *rs)
 		return;
 	if (ibv_get_cq_event(transport->channel, &cq, &context)) {
 		if (errno != EAGAIN && errno != EINTR)
-			evr_rs_deafen(rs, -EIO);
+			evr_rs_lose_cq(rs);
 		return;
 	}
 	transport->armed = false;

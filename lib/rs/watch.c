@@ -10,16 +10,23 @@ enum { LOOKS = 64 };
 
 /* --- watching -------------------------------------------------------------------------------- */
 
+void evr_rs_unwatch_cq(struct evr_rs *rs)
+{
+	if (!rs->cq_watched || !evr_rs_helper_is_ours())
+		return;
+	evr_rs_helper_remove(evr_rs_arrivals_fd(rs));
+	rs->cq_watched = rs->cq_muted = false;
+}
+
 /* A child of fork() leaves alone what its parent watches. */
 void evr_rs_unwatch(struct evr_rs *rs)
 {
 	if (!rs->watched || !evr_rs_helper_is_ours())
 		return;
-	if (rs->cq_watched)
-		evr_rs_helper_remove(evr_rs_arrivals_fd(rs));
+	evr_rs_unwatch_cq(rs);
 	if (rs->channel && !rs->dgram)
 		evr_rs_helper_remove(rs->channel->fd);
-	rs->cq_watched = rs->cq_muted = rs->watched = false;
+	rs->watched = false;
 	evr_rs_helper_stop_using();
 }
 
@@ -48,7 +55,7 @@ static int watch_cq(struct evr_rs *rs)
 {
 	int ret;
 
-	if (!rs->watched || !evr_rs_is_going(rs))
+	if (!rs->watched || !evr_rs_is_going(rs) || rs->transport.broken)
 		return 0;
 	if (!rs->cq_watched) {
 		ret = evr_rs_helper_add(rs, evr_rs_arrivals_fd(rs), EVR_RS_CQ_CHANNEL);

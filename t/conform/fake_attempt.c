@@ -286,6 +286,69 @@ START_TEST(what_was_over_before_it_was_connected_ends_in_time)
 }
 END_TEST
 
+/* Lost on its way, and the peer's disconnect is read before what it had sent. */
+START_TEST(who_spoke_and_left_before_it_was_confirmed_has_left)
+{
+	struct fixture *f = fixture_of_turns();
+
+	f->on_event = keep_open;
+	fake_hold(FAKE_RTU);
+	fixture_connect(f);
+	fixture_run_until(f, client_is_up, PATIENCE_MS);
+	ck_assert_int_eq(fake_inject(evrdma_conn_get_cm_id(f->server->conn),
+				 RDMA_CM_EVENT_DISCONNECTED, 0),
+		0);
+	endpoint_send(f->client, 2, 64);
+	fixture_run_until(f, server_is_down, PATIENCE_MS);
+	ck_assert(f->server->connected);
+	ck_assert_uint_eq(f->server->received, 2);
+	ck_assert_int_eq(f->server->error, 0);
+	fixture_free(f);
+}
+END_TEST
+
+static bool none_lingers(struct fixture *f)
+{
+	struct evrdma_base_stats stats;
+
+	evrdma_base_get_stats(f->base, &stats);
+	return !stats.ids_lingering;
+}
+
+/*
+ * Closed before its confirmation came, which comes while it ends. Once the peer is asked to
+ * disconnect, the id stays until that is answered; and it is asked, unless the id went first.
+ */
+static void confirm_while_it_ends(int turns)
+{
+	struct fixture *f = fixture_of_turns();
+
+	f->on_event = keep_open;
+	fake_hold(FAKE_RTU);
+	fixture_connect(f);
+	fixture_run_until(f, a_confirmation_is_held, PATIENCE_MS);
+	fake_hold(FAKE_DREQ);
+	evrdma_conn_close(f->server->conn);
+	fixture_run_turns(f, turns);
+	fake_release(FAKE_RTU);
+	fixture_run_a_little(f);
+	if (!f->server)
+		ck_assert_int_eq(none_lingers(f), !fake_held(FAKE_DREQ));
+	fake_release(FAKE_DREQ);
+	fixture_run_until(f, fixture_client_is_down, PATIENCE_MS);
+	fixture_run_until(f, none_lingers, PATIENCE_MS);
+	fixture_free(f);
+}
+
+START_TEST(a_confirmation_that_comes_while_it_ends_is_not_forgotten)
+{
+	int turns;
+
+	for (turns = 0; turns < 8; turns++)
+		confirm_while_it_ends(turns);
+}
+END_TEST
+
 START_TEST(the_only_address_has_all_the_time)
 {
 	const char *const ips[] = { testbed.ip };
@@ -391,6 +454,8 @@ TCase *attempt_case(void)
 		return tc;
 	}
 	tcase_add_test(tc, what_was_over_before_it_was_connected_ends_in_time);
+	tcase_add_test(tc, who_spoke_and_left_before_it_was_confirmed_has_left);
+	tcase_add_test(tc, a_confirmation_that_comes_while_it_ends_is_not_forgotten);
 	tcase_add_test(tc, a_silent_first_address_leaves_time_for_the_next);
 	tcase_add_test(tc, the_deadline_ends_a_connect_to_silent_addresses);
 	tcase_add_test(tc, close_ends_an_attempt_whose_turn_is_over);

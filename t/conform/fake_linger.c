@@ -94,6 +94,36 @@ START_TEST(an_id_that_was_closed_goes_with_its_device)
 }
 END_TEST
 
+static bool device_is_gone(struct fixture *f)
+{
+	return testbed.device_is_removed();
+}
+
+/* That stays long without connections, but not when it has to go: only the ids are told. */
+START_TEST(ids_that_were_closed_keep_no_device_that_is_kept_for_the_next)
+{
+	struct fixture *f = fixture_new();
+	struct evrdma_base_options options;
+
+	evrdma_base_options_init(&options);
+	options.device_idle_ms = 3600000;
+	fixture_replace_base(f, &options);
+	fixture_connect_pair(f);
+	fake_hold(FAKE_DREQ);
+	evrdma_listener_close(f->listener);
+	f->listener = NULL;
+	evrdma_conn_close(f->client->conn);
+	evrdma_conn_close(f->server->conn);
+	fixture_run_until(f, fixture_none_live, 10000);
+	ck_assert_uint_eq(lingering(f), 2);
+	testbed.remove_device();
+	fixture_run_until(f, device_is_gone, 10000);
+	fake_release(FAKE_DREQ);
+	fixture_free(f);
+	testbed.add_device();
+}
+END_TEST
+
 /* A second, and not the minute that the kernel would take; fixture_free() waits for the base. */
 START_TEST(an_id_that_was_closed_keeps_no_base_from_closing)
 {
@@ -191,6 +221,7 @@ TCase *linger_case(void)
 	tcase_add_loop_test(tc, an_id_that_was_closed_waits_for_the_peers_answer, 0, 4);
 	tcase_add_test(tc, an_id_that_was_closed_goes_when_the_kernel_gives_up);
 	tcase_add_test(tc, an_id_that_was_closed_goes_with_its_device);
+	tcase_add_test(tc, ids_that_were_closed_keep_no_device_that_is_kept_for_the_next);
 	tcase_add_test(tc, an_id_that_was_closed_keeps_no_base_from_closing);
 	tcase_add_test(tc, an_id_that_was_closed_counts_as_a_connection_until_it_goes);
 	tcase_add_test(tc, an_id_that_was_closed_counts_no_longer_than_a_drain);

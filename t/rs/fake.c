@@ -25,11 +25,22 @@ enum { MANY = 20 };
 
 #define TCP_IP "127.0.0.1"
 
+/* One that comes after the disconnect is as good as none. */
+static void lose_rtus(bool lose)
+{
+	if (lose)
+		fake_hold(FAKE_RTU);
+	else
+		fake_release(FAKE_RTU);
+}
+
 static void use(const struct rs_calls *calls, const char *ip)
 {
-	if (calls->is_rs)
-		fake_install();
 	pair_place = (struct pair_place){ .calls = calls, .ip = ip, .many = MANY };
+	if (!calls->is_rs)
+		return;
+	fake_install();
+	pair_place.lose_confirmations = lose_rtus;
 }
 
 static void use_tcp(void)

@@ -149,12 +149,14 @@ START_TEST(nobody_waits_for_what_nobody_sends)
 	struct goodbye client = { 0 }, server = { 0 };
 	pthread_t thread;
 	uint16_t port;
-	bool late;
+	bool late, lost;
 	int listener;
 
 	draw(&random, first_is_client ? &client : &server, first_is_client ? &server : &client);
 	late = draw_late(&random, &client);
+	lost = random_once_in(&random, 3);
 	listener = listen_on(&port, 1);
+	lose_confirmations(lost);
 	client.fd = connect_to(port);
 	wait_for(client.fd, POLLOUT);
 	set_blocking(client.fd);
@@ -163,6 +165,8 @@ START_TEST(nobody_waits_for_what_nobody_sends)
 		ck_assert_int_eq(pthread_join(thread, NULL), 0);
 	else
 		pause_ms(draw_pause(&random));
+	if (lost)
+		lose_confirmations(false);
 	server.fd = accept_from(listener);
 	set_blocking(server.fd);
 	act(&server);

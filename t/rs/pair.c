@@ -150,6 +150,12 @@ void pause_ms(int ms)
 	nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000L }, NULL);
 }
 
+void lose_confirmations(bool lose)
+{
+	if (pair_place.lose_confirmations)
+		pair_place.lose_confirmations(lose);
+}
+
 bool shows(int fd, int wanted)
 {
 	int waited;

@@ -5,6 +5,7 @@
 #include "rs/calls.h"
 
 #include <check.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { PATIENCE_MS = 60000, QUIET_MS = 30 };
@@ -14,6 +15,8 @@ struct pair_place {
 	const struct rs_calls *calls;
 	const char *ip; /* of IPv4 or IPv6 */
 	int many;
+	/* What confirms connections is lost on its way to who listens. NULL: it cannot be. */
+	void (*lose_confirmations)(bool lose);
 };
 
 /* Chosen before a suite runs. */
@@ -49,6 +52,7 @@ void reset(int fd);
 
 int64_t now_ms(void);
 void pause_ms(int ms);
+void lose_confirmations(bool lose);
 /* What it shows of POLLIN, POLLOUT, POLLRDHUP and of what is always shown. */
 int events_of(int fd);
 /* It comes to show this, and stays so. */

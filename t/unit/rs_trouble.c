@@ -606,6 +606,49 @@ START_TEST(one_that_waits_for_raccept_keeps_no_device_and_what_it_received)
 }
 END_TEST
 
+/*
+ * What tells it of arrivals fails with its device, and may be the first to say so. Of the two ends
+ * nobody looks after the client between its calls, so that it is the server's that fails.
+ */
+static void lose_channel(bool reads, bool said)
+{
+	struct rs_pair pair = rs_connect();
+	char bytes[8];
+
+	ck_assert_ok(rfcntl(pair.client, F_SETFL, O_RDWR));
+	ck_assert_int_eq(rsend(pair.client, "four", 4, 0), 4);
+	rs_await(pair.server, POLLIN);
+	if (reads)
+		ck_assert_int_eq(rrecv(pair.server, bytes, sizeof(bytes), 0), 4);
+	fake_fail_next("ibv_get_cq_event", EIO);
+	if (said)
+		fake_device_remove(FAKE_ROCE);
+	rsend(pair.client, "more", 4, MSG_NOSIGNAL);
+	do
+		rs_await(pair.server, POLLIN);
+	while (rrecv(pair.server, bytes, sizeof(bytes), 0) > 0 || errno == EAGAIN);
+	ck_assert_int_eq(errno, said ? ENODEV : EIO);
+	if (!said)
+		fake_device_remove(FAKE_ROCE);
+	rs_await(pair.client, POLLIN);
+	rs_await(pair.listener, POLLIN);
+	while (!fake_device_gone(FAKE_ROCE))
+		rs_events(pair.server, POLLIN);
+	rs_close(&pair);
+	fake_fail_later("ibv_get_cq_event", 0, 0);
+}
+
+START_TEST(a_completion_channel_that_is_lost_keeps_no_device)
+{
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		lose_channel(i % 2, i / 2);
+		fake_device_add(FAKE_ROCE);
+	}
+}
+END_TEST
+
 /* What a program that asks for it is told of one that has no device any more. */
 START_TEST(the_peers_address_is_known_when_its_device_is_not)
 {
@@ -1034,6 +1077,7 @@ int main(void)
 		a_device_of_iwarp_that_goes_is_the_reason_before_raccept_too,
 		one_that_is_accepted_as_the_listeners_device_goes_goes_with_it,
 		one_that_waits_for_raccept_keeps_no_device_and_what_it_received,
+		a_completion_channel_that_is_lost_keeps_no_device,
 		the_peers_address_is_known_when_its_device_is_not,
 		closing_an_unanswered_request_waits_for_nobody,
 		an_unanswered_request_that_nobody_looks_after_ends_with_its_rsocket,

@@ -276,11 +276,18 @@ static void all_are_gone(struct evrdma_base *base, const struct ibv_context *ver
 			set_gone(cmid);
 }
 
-/* The first event of a device is about all that are on it. */
+/*
+ * The first event of a device is about all that are on it. What an id that was moved has there is
+ * still its first base's.
+ */
 static void device_goes(struct evr_cmid *cmid)
 {
-	if (cmid->cm->verbs && !cmid->gone)
-		all_are_gone(cmid->base, cmid->cm->verbs);
+	const struct ibv_context *verbs = cmid->cm->verbs;
+
+	if (verbs && !cmid->gone)
+		all_are_gone(cmid->base, verbs);
+	if (verbs)
+		evr_parts_device_goes(cmid->owner->base, verbs);
 	if (cmid->unanswered)
 		evr_timer_start(&cmid->late, LATE_MS);
 }

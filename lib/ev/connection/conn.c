@@ -10,7 +10,6 @@
 #include "ev/core/base.h"
 #include "ev/core/error.h"
 #include "ev/core/stats.h"
-#include "ev/device/device.h"
 #include "ev/queue/rnr.h"
 #include "util/clock.h"
 #include "util/options.h"
@@ -134,8 +133,6 @@ static void part(struct evrdma_conn *conn)
 static void on_removal(struct evrdma_conn *conn)
 {
 	part(conn);
-	if (conn->cmid.cm->verbs)
-		evr_device_set_removed(conn->obj.base, conn->cmid.cm->verbs);
 	if (conn->state == EVR_CONN_DOWN)
 		return;
 	/* Another address would lead to no better place in time: this is the end. */
@@ -150,8 +147,20 @@ static void on_disconnected(struct evrdma_conn *conn)
 		conn->peer_left = !conn->disconnecting;
 		evr_conn_down(conn, EVRDMA_CONN_DISCONNECTED, NULL);
 	} else if (conn->state == EVR_CONN_SETUP) {
+		conn->peer_left = conn->passive && conn->handshaking;
 		evr_conn_fail(conn, ECONNRESET, conn->step);
 	}
+}
+
+/*
+ * The last message of the handshake may come when we have given up: only now can the peer be told,
+ * if the kernel could not before, and answer.
+ */
+static void on_established_too_late(struct evrdma_conn *conn)
+{
+	conn->linked = conn->handshaking;
+	if (conn->told)
+		rdma_disconnect(conn->cmid.cm);
 }
 
 static void disconnect_if_quiet(struct evrdma_conn *conn);
@@ -194,6 +203,8 @@ static void on_event(struct evr_cmid *cmid, const struct rdma_cm_event *event)
 		evr_conn_setup_on_event(conn, event);
 	else if (conn->state == EVR_CONN_UP)
 		on_late_event(conn, event);
+	else if (event->event == RDMA_CM_EVENT_ESTABLISHED)
+		on_established_too_late(conn);
 }
 
 static void on_lost(struct evr_cmid *cmid, int err)

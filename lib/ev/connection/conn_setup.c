@@ -406,6 +406,9 @@ void evr_conn_established(struct evrdma_conn *conn)
 	conn->step = EVRDMA_STEP_TRANSFER;
 	if (conn->passive && evr_qp_is_iwarp(&conn->qp))
 		hold_sends(conn);
+	/* It spoke, and left in order, before the CM had its last message. */
+	if (conn->ends && conn->peer_left)
+		conn->end_event = EVRDMA_CONN_DISCONNECTED;
 	evr_qp_tell_flushed(&conn->qp);
 	evr_conn_tell(conn, EVRDMA_CONN_CONNECTED, NULL);
 }

@@ -9,7 +9,6 @@
 #include "ev/cm/channel.h"
 #include "ev/core/base.h"
 #include "ev/core/error.h"
-#include "ev/device/device.h"
 
 enum slot {
 	SLOT_MAIN, /* resolve_addr, resolve_route, connect, accept: one at a time */
@@ -209,8 +208,6 @@ static void on_event(struct evr_cmid *cmid, const struct rdma_cm_event *event)
 	struct evrdma_id *id = of_cmid(cmid);
 	enum slot slot = answered_slot(event);
 
-	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL && cmid->cm->verbs)
-		evr_device_set_removed(id->obj.base, cmid->cm->verbs);
 	if (id->obj.closing) {
 		if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 			rdma_destroy_id(event->id);

@@ -11,7 +11,6 @@
 #include "ev/core/error.h"
 #include "ev/core/log.h"
 #include "ev/core/stats.h"
-#include "ev/device/device.h"
 #include "ev/device/pd.h"
 #include "ev/queue/srq.h"
 #include "util/options.h"
@@ -174,8 +173,6 @@ static void on_event(struct evr_cmid *cmid, const struct rdma_cm_event *event)
 		on_request(listener, event);
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		if (cmid->cm->verbs)
-			evr_device_set_removed(listener->obj.base, cmid->cm->verbs);
 		fail(listener, ENODEV, EVRDMA_STEP_REMOVAL);
 		break;
 	default:

@@ -54,6 +54,15 @@ bool evr_parts_shed(struct evrdma_base *base, uint64_t deadline_us)
 	return false;
 }
 
+void evr_parts_device_goes(struct evrdma_base *base, const struct ibv_context *verbs)
+{
+	struct evr_part *part;
+
+	TAILQ_FOREACH (part, &base->parts, link)
+		if (part->cls->device_goes)
+			part->cls->device_goes(part, verbs);
+}
+
 void evr_parts_dump(const struct evrdma_base *base, const struct evr_dump *to)
 {
 	const struct evr_part *part;

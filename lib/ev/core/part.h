@@ -10,6 +10,8 @@
 
 #include "util/list.h"
 
+struct ibv_context;
+
 struct evr_dump;
 struct evr_obj;
 struct evr_part;
@@ -32,6 +34,8 @@ struct evr_part_class {
 	bool (*any_guest)(const struct evr_part *part, bool (*is)(struct evr_obj *obj));
 	/* Gives up what the end of the base would take long for. Returns whether there is more. */
 	bool (*shed)(struct evr_part *part, uint64_t deadline_us);
+	/* The CM says that the device is being removed: of each id on it, so more than once. */
+	void (*device_goes)(struct evr_part *part, const struct ibv_context *verbs);
 	/* Tells what is counted. */
 	void (*dump)(const struct evr_part *part, const struct evr_dump *to);
 };
@@ -54,6 +58,7 @@ bool evr_parts_have_more(const struct evrdma_base *base);
 void evr_parts_tell(struct evrdma_base *base);
 bool evr_parts_have_guest(const struct evrdma_base *base, bool (*is)(struct evr_obj *obj));
 bool evr_parts_shed(struct evrdma_base *base, uint64_t deadline_us);
+void evr_parts_device_goes(struct evrdma_base *base, const struct ibv_context *verbs);
 void evr_parts_dump(const struct evrdma_base *base, const struct evr_dump *to);
 void evr_parts_stop(struct evrdma_base *base);
 

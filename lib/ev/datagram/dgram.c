@@ -9,7 +9,6 @@
 #include "ev/core/base.h"
 #include "ev/core/error.h"
 #include "ev/core/stats.h"
-#include "ev/device/device.h"
 #include "util/options.h"
 
 static const struct evrdma_dgram_options default_options = {
@@ -168,13 +167,6 @@ static void dgram_work(struct evr_obj *obj)
 
 /* --- the CM's events ------------------------------------------------------------------------ */
 
-static void on_removal(struct evrdma_dgram *dgram)
-{
-	if (dgram->cmid.cm->verbs)
-		evr_device_set_removed(dgram->obj.base, dgram->cmid.cm->verbs);
-	fail_errno(dgram, ENODEV, EVRDMA_STEP_REMOVAL);
-}
-
 static void on_event(struct evr_cmid *cmid, const struct rdma_cm_event *event)
 {
 	struct evrdma_dgram *dgram = evr_container_of(cmid, struct evrdma_dgram, cmid);
@@ -194,7 +186,7 @@ static void on_event(struct evr_cmid *cmid, const struct rdma_cm_event *event)
 		evr_mcast_on_event(dgram, event);
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		on_removal(dgram);
+		fail_errno(dgram, ENODEV, EVRDMA_STEP_REMOVAL);
 		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:
 		evr_ah_cache_retire_all(&dgram->ahs);

@@ -10,7 +10,6 @@
 #include "ev/core/error.h"
 #include "ev/datagram/dgram.h"
 #include "ev/datagram/reply.h"
-#include "ev/device/device.h"
 #include "util/options.h"
 
 /* The kernel asks for a neighbour's address three times, one second apart. */
@@ -234,13 +233,10 @@ static void on_event(struct evr_cmid *cmid, const struct rdma_cm_event *event)
 {
 	struct evrdma_peer *peer = evr_container_of(cmid, struct evrdma_peer, cmid);
 
-	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
-		if (cmid->cm->verbs)
-			evr_device_set_removed(peer->obj.base, cmid->cm->verbs);
+	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
 		fail_errno(peer, ENODEV, EVRDMA_STEP_REMOVAL);
-	} else if (peer->state == EVR_PEER_SETUP) {
+	else if (peer->state == EVR_PEER_SETUP)
 		on_setup_event(peer, event);
-	}
 }
 
 static void on_lost(struct evr_cmid *cmid, int err)

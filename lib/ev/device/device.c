@@ -256,9 +256,8 @@ void evr_device_put(struct evr_device *device)
 		evr_timer_start(&device->idle_timer, (int)device->base->options.device_idle_ms);
 }
 
-void evr_device_set_removed(struct evrdma_base *base, struct ibv_context *verbs)
+void evr_device_set_removed(struct evr_devices *devices, const struct ibv_context *verbs)
 {
-	struct evr_devices *devices = evr_devices_of(base);
 	struct evr_device *device;
 	bool ours = false;
 

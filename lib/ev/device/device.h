@@ -61,7 +61,7 @@ void evr_device_has_spare(struct evr_device *device);
 /* The completion channel cannot be read any more. */
 void evr_device_set_deaf(struct evr_device *device);
 /* The CM said that the device is being removed. */
-void evr_device_set_removed(struct evrdma_base *base, struct ibv_context *verbs);
+void evr_device_set_removed(struct evr_devices *devices, const struct ibv_context *verbs);
 /*
  * With no user left anywhere: first its registrations, in the time that is left, false when they
  * are gone; then the rest.

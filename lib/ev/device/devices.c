@@ -35,6 +35,11 @@ static bool shed(struct evr_part *part, uint64_t deadline_us)
 	return evr_device_shed_all(of_part(part), deadline_us);
 }
 
+static void device_goes(struct evr_part *part, const struct ibv_context *verbs)
+{
+	evr_device_set_removed(of_part(part), verbs);
+}
+
 static void stop(struct evr_part *part)
 {
 	struct evr_devices *devices = of_part(part);
@@ -50,6 +55,7 @@ static const struct evr_part_class devices_class = {
 	.tell = tell,
 	.has_more = has_more,
 	.shed = shed,
+	.device_goes = device_goes,
 };
 
 /* In turn, so that the bases of a program with many threads share its processors. */
