@@ -258,7 +258,7 @@ END_TEST
 
 /* --- reads with sends behind them ----------------------------------------------------------- */
 
-enum { READS = 10000, READ_LEN = MEMORY / 32, READS_MOST = 32 };
+enum { READS = 10000, READS_TRACED = 300, READ_LEN = MEMORY / 32, READS_MOST = 32 };
 
 /* Each slot reads its own part of the memory, which the test changes for the next time. */
 struct slot {
@@ -271,7 +271,7 @@ struct slot {
 struct reading {
 	struct far far;
 	struct fixture *f;
-	unsigned started, checked, messages;
+	unsigned wanted, started, checked, messages;
 	struct slot slots[READS_MOST];
 };
 
@@ -309,7 +309,7 @@ static void start_read(struct slot *slot)
 	};
 	struct evrdma_conn *conn = reading->f->client->conn;
 
-	if (reading->started == READS)
+	if (reading->started == reading->wanted)
 		return;
 	slot->number = reading->started++;
 	fill(slot->from, READ_LEN, (unsigned char)(slot->number * 31 + 1));
@@ -322,7 +322,7 @@ static bool all_read(struct fixture *f)
 {
 	struct reading *reading = f->tag;
 
-	return reading->checked == READS && reading->messages == READS;
+	return reading->checked == reading->wanted && reading->messages == reading->wanted;
 }
 
 static void start_reading(struct reading *reading, unsigned depth)
@@ -346,7 +346,8 @@ static uint8_t as_deep(unsigned depth)
 
 static void read_with_sends_behind(unsigned depth)
 {
-	struct reading reading = { 0 };
+	/* A trace has no room for all calls of so many. */
+	struct reading reading = { .wanted = getenv("EVR_TRACING") ? READS_TRACED : READS };
 	struct fixture *f = fixture_new();
 	unsigned i;
 

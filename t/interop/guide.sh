@@ -41,11 +41,21 @@ leaves() {
 # crowds N: so many clients come, and go on for ever.
 crowds() {
 	: >"$server_log"
+	: >"$crowd_log"
 	crowd=
 	for number in $(seq "$1"); do
-		"$guide/client" "$EVR_IP4:7479" 1000000000 >/dev/null 2>&1 &
+		"$guide/client" "$EVR_IP4:7479" 1000000000 >>"$crowd_log" 2>&1 &
 		crowd="$crowd $!"
 		wait_until 60 has_said "$number" ': connected$' || return
+	done
+}
+
+# stay: all of them are there; or what was said of who is not.
+stay() {
+	for number in $crowd; do
+		kill -0 "$number" && continue
+		cat "$crowd_log" "$server_log"
+		return 1
 	done
 }
 
@@ -71,10 +81,11 @@ survives() {
 
 # The ninth client is one too many.
 limits() {
-	cell "eight clients stay" crowds 8
+	cell "eight clients come" crowds 8
 	cell "another one is refused" asks 1 1
 	cell "... and told so" grep -q refused "$client_log"
 	cell "the server tells of it" has_said 1 'a client was refused'
+	cell "the eight have stayed" stay
 	# shellcheck disable=SC2086
 	kill -KILL $crowd
 	cell "the eight are gone" wait_until 100 has_said 8 ': closed$'
@@ -91,7 +102,7 @@ comes_back() {
 # is_ended: in order, also with a client in the middle.
 is_ended() { kill -TERM $server && wait $server && has_said 1 ': closed$' && ! has_said 1 'timed out'; }
 
-client_log=$(mktemp) server_log=$(mktemp)
+client_log=$(mktemp) crowd_log=$(mktemp) server_log=$(mktemp)
 cell "$1 comes up" dev_up "$1"
 "$guide/server" "$EVR_IP4:7479" >>"$server_log" 2>&1 &
 server=$!
@@ -110,5 +121,5 @@ cell "SIGTERM ends the server in order" is_ended
 cell "the client ends too" wait_until 60 grep -q 'of 1000000000 messages came back' "$client_log"
 cell "without a server a client says so" asks 1 1
 cell "$1 goes away" dev_down
-rm -f "$client_log" "$server_log"
+rm -f "$client_log" "$crowd_log" "$server_log"
 done_testing
