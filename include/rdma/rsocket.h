@@ -188,7 +188,9 @@ int rfcntl(int socket, int cmd, ...);
  * the connection when the peer writes there. flags is 0. The peer is told with the next call that
  * sends. Returns the offset, or -1 with errno: ENOTCONN, EINVAL (len is 0, buf is NULL, or a flag;
  * of riounmap(), it is no mapping), ENOSPC (all places are taken that the peer has by its
- * RDMA_IOMAPSIZE, which is 0 where nothing else was set).
+ * RDMA_IOMAPSIZE, which is 0 where nothing else was set). After riounmap() the memory is the
+ * caller's at once: what the peer writes before it has heard of that ends the connection, so agree
+ * on it first.
  */
 off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset);
 int riounmap(int socket, void *buf, size_t len);

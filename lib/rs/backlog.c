@@ -163,13 +163,19 @@ void evr_rs_backlog_fill(struct evr_rs *listener)
 		set_timer(listener, TAILQ_FIRST(&own->accepting));
 }
 
-void evr_rs_backlog_due(struct evr_rs *listener)
+/* Nobody loses a place whose last message waits to be read. */
+bool evr_rs_backlog_due(struct evr_rs *listener)
 {
 	uint64_t times;
+	bool any;
 
-	if (listener->listener.has_timer &&
-		read(listener->listener.timer_fd, &times, sizeof(times)) > 0)
+	if (!listener->listener.has_timer ||
+		read(listener->listener.timer_fd, &times, sizeof(times)) <= 0)
+		return false;
+	any = evr_rs_read_events(listener);
+	if (listener->state == EVR_RS_LISTENING)
 		evr_rs_backlog_fill(listener);
+	return any;
 }
 
 void evr_rs_backlog_stop(struct evr_rs *listener)

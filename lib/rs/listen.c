@@ -92,8 +92,10 @@ static void set_accepted(struct evr_rs *listener, struct evr_rs *child)
 void evr_rs_child_event(
 	struct evr_rs *listener, struct evr_rs *child, const struct evr_rs_event *event)
 {
-	if (child->state == EVR_RS_ACCEPTING && event->type == RDMA_CM_EVENT_DISCONNECTED)
+	if (child->state == EVR_RS_ACCEPTING && event->type == RDMA_CM_EVENT_DISCONNECTED) {
+		child->why = evr_rs_event_error(event);
 		set_accepted(listener, child);
+	}
 	if (child->state == EVR_RS_CONNECTED) {
 		evr_rs_connected_event(child, event);
 		return;

@@ -154,7 +154,7 @@ static void take_all(struct evr_rs *rs, const struct ibv_wc *wcs, int num)
 void evr_rs_lose_cq(struct evr_rs *rs)
 {
 	evr_rs_unwatch_cq(rs);
-	rs->transport.broken = true;
+	rs->transport.broken = rs->transport.lost = true;
 	fail(rs, -EIO);
 }
 

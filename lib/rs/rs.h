@@ -237,11 +237,12 @@ void evr_rs_child_event(
 void evr_rs_listener_end(struct evr_rs *listener);
 
 /*
- * backlog: those that wait get places, as far as there are any. The timer has rung. The timer goes,
- * before the number of its listener does. One gives up its place, and goes on; or ends with it.
+ * backlog: those that wait get places, as far as there are any. The timer has rung: returns whether
+ * events were read. The timer goes, before the number of its listener does. One gives up its place,
+ * and goes on; or ends with it.
  */
 void evr_rs_backlog_fill(struct evr_rs *listener);
-void evr_rs_backlog_due(struct evr_rs *listener);
+bool evr_rs_backlog_due(struct evr_rs *listener);
 void evr_rs_backlog_stop(struct evr_rs *listener);
 void evr_rs_backlog_leave(struct evr_rs *listener, struct evr_rs *child);
 void evr_rs_backlog_drop(struct evr_rs *listener, struct evr_rs *child);

@@ -28,6 +28,7 @@ struct evr_rs_transport {
 	struct evr_iomap_slot *slots;
 	bool iwarp;
 	bool broken; /* something could not be posted: what is missing will not complete */
+	bool lost;   /* what completes can be neither told nor taken any more */
 	bool gone;   /* the peer has no queue pair any more: the same */
 	bool armed;  /* an event of the completion channel is to come, or there */
 	unsigned int unacked;

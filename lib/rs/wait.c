@@ -150,14 +150,13 @@ int evr_rs_arrivals_fd(const struct evr_rs *rs)
 {
 	if (rs->dgram)
 		return rs->dgram->epoll_fd;
-	if (!rs->transport.channel || rs->transport.broken)
-		return -1;
-	return rs->transport.channel->fd;
+	return rs->transport.channel ? rs->transport.channel->fd : -1;
 }
 
 int evr_rs_sleep_fds(const struct evr_rs *rs, struct pollfd fds[EVR_RS_SLEEP_FDS])
 {
-	int arrivals = evr_rs_is_going(rs) ? evr_rs_arrivals_fd(rs) : -1, num = 0;
+	bool hears = evr_rs_is_going(rs) && !rs->transport.lost;
+	int arrivals = hears ? evr_rs_arrivals_fd(rs) : -1, num = 0;
 
 	if (rs->channel && !rs->deaf && !rs->dgram)
 		fds[num++] = (struct pollfd){ .fd = rs->channel->fd, .events = POLLIN };

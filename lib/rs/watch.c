@@ -55,7 +55,7 @@ static int watch_cq(struct evr_rs *rs)
 {
 	int ret;
 
-	if (!rs->watched || !evr_rs_is_going(rs) || rs->transport.broken)
+	if (!rs->watched || !evr_rs_is_going(rs) || rs->transport.lost)
 		return 0;
 	if (!rs->cq_watched) {
 		ret = evr_rs_helper_add(rs, evr_rs_arrivals_fd(rs), EVR_RS_CQ_CHANNEL);
@@ -130,9 +130,10 @@ void evr_rs_settle(struct evr_rs *rs)
 
 static void serve_timer(struct evr_rs *rs)
 {
+	bool any = evr_rs_backlog_due(rs);
+
 	evr_rs_keepalive_due(rs);
-	evr_rs_backlog_due(rs);
-	if (!rs->stream.error && !rs->listener.want)
+	if (!any && !rs->stream.error && !rs->listener.want)
 		return;
 	evr_rs_wake(rs);
 	evr_rs_settle(rs);

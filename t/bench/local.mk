@@ -1,6 +1,6 @@
 # Numbers, never verdicts. `make bench` runs the table of table.sh where RDMA is and writes
-# bench/table.tsv and bench/index.html, and why.sh, which says what the rows are made of; cost.sh, pingpong.sh
-# and rstream.sh go into single questions: `t/guest/run t/bench/cost.sh rxe`. RESULTS has some of each.
+# bench/table.tsv and bench/index.html, and why.sh, which says what the rows are made of; cost.sh, pingpong.sh,
+# rstream.sh and runs.sh go into single questions: `t/guest/run t/bench/cost.sh rxe`. RESULTS has some of each.
 # short.sh is what the tests have of them.
 EVR_BENCHES = t/bench/minimal$(EXEEXT)
 check_PROGRAMS += t/bench/minimal
@@ -52,5 +52,5 @@ clean-bench:
 	rm -rf bench
 .PHONY: bench clean-bench
 EXTRA_DIST += t/bench/cost.sh t/bench/pingpong.sh t/bench/rstream.sh t/bench/why.sh t/bench/RESULTS \
-	t/bench/page t/bench/run t/bench/series.sh t/bench/short.sh t/bench/sides.sh \
+	t/bench/page t/bench/run t/bench/runs.sh t/bench/series.sh t/bench/short.sh t/bench/sides.sh \
 	t/bench/table.awk t/bench/table.sh

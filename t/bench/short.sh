@@ -1,5 +1,5 @@
 #!/bin/sh
-# short.sh rxe|siw: the table and the series with few messages: that each side still runs and says a number,
+# short.sh rxe|siw: the table, the series and a run with few messages: that each side still runs and says a number,
 # and that a table and a page come of them. No number is judged.
 . "$top_srcdir/t/bench/sides.sh"
 
@@ -26,6 +26,11 @@ has_parts() {
 		[ "$(grep -c "$(printf '\t')" "$out/why/why")" -eq 9 ]
 }
 
+has_runs() {
+	measured runs &&
+		[ "$(awk -F '\t' '/evrdma-perf/ && $2 == 1 && $4 > 0' "$out/runs/runs" | wc -l)" -eq 2 ]
+}
+
 has_rows() {
 	awk -f "$top_srcdir/t/bench/table.awk" "$out/table/samples" >"$out/table.tsv" &&
 		[ "$(wc -l <"$out/table.tsv")" -eq $(($(cut -f 1 "$out/table/samples" | sort -u | wc -l) + 1)) ]
@@ -43,6 +48,7 @@ cell "$kind: what rows are made of is measured" env BENCH_ROWS="blocks memory" E
 	"$top_srcdir/t/bench/why.sh" "$kind"
 cell "$kind: each of them is made of something" has_parts
 cell "$kind: the series are measured" measured series
+cell "$kind: runs are measured" has_runs
 cell "$kind: a table comes of them" has_rows
 cell "$kind: a page comes of them" has_page
 rm -rf "$tmp"

@@ -1,11 +1,13 @@
 /* What goes wrong around an rsocket: it is told, nobody waits for it, and nothing is left. */
 #include "unit/rs_unit.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -649,6 +651,47 @@ START_TEST(a_completion_channel_that_is_lost_keeps_no_device)
 }
 END_TEST
 
+/* How many descriptors are waited for by epoll in this process. */
+static int watched(void)
+{
+	DIR *dir = opendir("/proc/self/fdinfo");
+	char path[300], line[256];
+	struct dirent *entry;
+	int count = 0;
+
+	while ((entry = readdir(dir))) {
+		FILE *info;
+
+		snprintf(path, sizeof(path), "/proc/self/fdinfo/%s", entry->d_name);
+		info = fopen(path, "r");
+		while (info && fgets(line, sizeof(line), info))
+			count += !strncmp(line, "tfd:", 4);
+		if (info)
+			fclose(info);
+	}
+	closedir(dir);
+	return count;
+}
+
+/* Whatever went wrong before: it would be readable for ever. */
+START_TEST(nobody_watches_a_completion_channel_that_is_lost)
+{
+	struct rs_pair pair = rs_connect();
+	int before = watched();
+
+	ck_assert_ok(rfcntl(pair.client, F_SETFL, O_RDWR));
+	ck_assert_int_lt(watched(), before);
+	before = watched();
+	fake_fail_next("ibv_post_send", EINVAL);
+	rsend(pair.server, "lost", 4, MSG_NOSIGNAL);
+	fake_fail_next("ibv_get_cq_event", EIO);
+	ck_assert_int_eq(rsend(pair.client, "four", 4, 0), 4);
+	while (watched() != before - 1)
+		usleep(1000);
+	rs_close(&pair);
+}
+END_TEST
+
 /* What a program that asks for it is told of one that has no device any more. */
 START_TEST(the_peers_address_is_known_when_its_device_is_not)
 {
@@ -1078,6 +1121,7 @@ int main(void)
 		one_that_is_accepted_as_the_listeners_device_goes_goes_with_it,
 		one_that_waits_for_raccept_keeps_no_device_and_what_it_received,
 		a_completion_channel_that_is_lost_keeps_no_device,
+		nobody_watches_a_completion_channel_that_is_lost,
 		the_peers_address_is_known_when_its_device_is_not,
 		closing_an_unanswered_request_waits_for_nobody,
 		an_unanswered_request_that_nobody_looks_after_ends_with_its_rsocket,

@@ -278,7 +278,7 @@ static void all_are_gone(struct evrdma_base *base, const struct ibv_context *ver
 
 /*
  * The first event of a device is about all that are on it. What an id that was moved has there is
- * still its first base's.
+ * still its first base's, which may hear of that in no other way.
  */
 static void device_goes(struct evr_cmid *cmid)
 {
@@ -286,6 +286,8 @@ static void device_goes(struct evr_cmid *cmid)
 
 	if (verbs && !cmid->gone)
 		all_are_gone(cmid->base, verbs);
+	if (verbs && cmid->owner->base != cmid->base)
+		all_are_gone(cmid->owner->base, verbs);
 	if (verbs)
 		evr_parts_device_goes(cmid->owner->base, verbs);
 	if (cmid->unanswered)
