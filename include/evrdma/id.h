@@ -78,6 +78,8 @@ int evrdma_id_migrate(struct evrdma_id *id, struct evrdma_base *base);
  * as for rdma_connect().
  * An accept of a datagram id is over when the kernel has taken it. A group is joined once, until it
  * is left; so is one whose join failed: -EADDRINUSE, as the kernel would end the wrong of the two.
+ * A disconnect before the connect or accept was answered begins when it is, and ends with it when
+ * that fails.
  * Return 0, or -errno when it did not begin: -EBUSY (one is under way; or a disconnect on iWARP
  * before the connect or accept was answered, where the kernel would wait), -EINVAL (also an accept
  * while a connect or accept is not answered, even if it timed out), -ENOMEM, the kernel's error.

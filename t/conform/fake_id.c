@@ -118,6 +118,90 @@ START_TEST(the_kernels_own_not_supported_is_the_C_librarys)
 }
 END_TEST
 
+/* --- a disconnect before there is a connection ---------------------------------------------- */
+
+struct passive {
+	struct result disconnect;
+	struct fixture *f;
+	struct evrdma_id *server;
+};
+
+static void adopt(struct evrdma_id *id, const struct rdma_cm_event *event, void *arg)
+{
+	struct passive *passive = arg;
+
+	if (event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		passive->server = evrdma_id_adopt(passive->f->base, event->id, NULL, NULL);
+}
+
+static uint16_t listen_by_id(struct passive *passive)
+{
+	struct evrdma_id *id = evrdma_id_new(passive->f->base, RDMA_PS_TCP, adopt, passive);
+	struct sockaddr_in sin;
+
+	fixture_address(&sin, testbed.ip, 0);
+	ck_assert_int_eq(evrdma_id_bind(id, (struct sockaddr *)&sin), 0);
+	ck_assert_int_eq(evrdma_id_listen(id, 8), 0);
+	return ntohs(rdma_get_src_port(evrdma_id_get_cm_id(id)));
+}
+
+static bool server_was_asked(struct fixture *f)
+{
+	return ((struct passive *)f->tag)->server;
+}
+
+static bool client_is_up(struct fixture *f)
+{
+	return f->client->connected;
+}
+
+START_TEST(who_disconnects_before_it_is_confirmed_does_when_it_is)
+{
+	struct ibv_qp_init_attr init = { .cap = { 2, 2, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
+	struct result accept = { 0 };
+	struct passive passive = { .f = fixture_new() };
+	struct fixture *f = passive.f;
+
+	f->tag = &passive;
+	fake_hold(FAKE_RTU);
+	fixture_connect_to(f, testbed.ip, listen_by_id(&passive));
+	fixture_run_until(f, server_was_asked, 10000);
+	ck_assert_int_eq(
+		rdma_create_qp(evrdma_id_get_cm_id(passive.server), NULL, &init), 0);
+	ck_assert_int_eq(evrdma_id_accept(passive.server, NULL, 5000, on_done, &accept), 0);
+	fixture_run_until(f, client_is_up, 10000);
+	ck_assert_int_eq(
+		evrdma_id_disconnect(passive.server, on_done, &passive.disconnect), 0);
+	fixture_run_a_little(f);
+	ck_assert_uint_eq(passive.disconnect.done, 0);
+	fake_release(FAKE_RTU);
+	fixture_run_until(f, is_done, 10000);
+	ck_assert_int_eq(passive.disconnect.err, 0);
+	ck_assert_uint_eq(accept.done, 1);
+	fixture_free(f);
+}
+END_TEST
+
+START_TEST(who_disconnects_what_never_comes_is_told)
+{
+	struct result result = { 0 }, disconnect = { 0 };
+	struct fixture *f = fixture_new();
+	struct evrdma_id *id = resolve_by_id(f, &result);
+
+	fake_hold(FAKE_REQ);
+	ck_assert_int_eq(evrdma_id_connect(id, NULL, 10000, on_done, &result), 0);
+	ck_assert_int_eq(evrdma_id_disconnect(id, on_done, &disconnect), 0);
+	fixture_run_a_little(f);
+	ck_assert_uint_eq(fake_time_out(FAKE_REQ), 1);
+	fixture_run_until(f, is_done, 10000);
+	fixture_run_a_little(f);
+	ck_assert_uint_eq(disconnect.done, 1);
+	ck_assert_int_eq(disconnect.err, ETIMEDOUT);
+	ck_assert_int_eq(disconnect.step, EVRDMA_STEP_DISCONNECT);
+	fixture_free(f);
+}
+END_TEST
+
 TCase *fake_id_case(void)
 {
 	TCase *tc = tcase_create("fake_id");
@@ -126,7 +210,10 @@ TCase *fake_id_case(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, the_deadline_ends_the_connect_of_an_id);
 	tcase_add_test(tc, an_id_is_told_what_the_kernel_says_of_its_address_and_route);
-	if (fake_testbed_kind != FAKE_IWARP)
-		tcase_add_test(tc, the_kernels_own_not_supported_is_the_C_librarys);
+	if (fake_testbed_kind == FAKE_IWARP)
+		return tc;
+	tcase_add_test(tc, the_kernels_own_not_supported_is_the_C_librarys);
+	tcase_add_test(tc, who_disconnects_before_it_is_confirmed_does_when_it_is);
+	tcase_add_test(tc, who_disconnects_what_never_comes_is_told);
 	return tc;
 }

@@ -203,6 +203,24 @@ static void answer(struct evrdma_id *id, enum slot slot, const struct rdma_cm_ev
 	end_operation(id, slot, &error, event);
 }
 
+/*
+ * Asked to disconnect while it shakes hands, the kernel does nothing, and says so to nobody: it is
+ * asked again when there is a connection. Without one there is nothing to end.
+ */
+static void go_on_disconnecting(struct evrdma_id *id, const struct rdma_cm_event *event)
+{
+	struct evrdma_error error;
+
+	if (id->obj.closing || !id->operations[SLOT_DISCONNECT].under_way)
+		return;
+	if (event->event == RDMA_CM_EVENT_ESTABLISHED) {
+		rdma_disconnect(id->cmid.cm);
+	} else if (answered_slot(event) == SLOT_MAIN && !is_success(event)) {
+		evr_error_from_event(&error, event, EVRDMA_STEP_DISCONNECT);
+		end_operation(id, SLOT_DISCONNECT, &error, event);
+	}
+}
+
 static void on_event(struct evr_cmid *cmid, const struct rdma_cm_event *event)
 {
 	struct evrdma_id *id = of_cmid(cmid);
@@ -217,6 +235,7 @@ static void on_event(struct evr_cmid *cmid, const struct rdma_cm_event *event)
 		answer(id, slot, event);
 	else
 		tell(id, event);
+	go_on_disconnecting(id, event);
 }
 
 static void on_lost(struct evr_cmid *cmid, int err)
