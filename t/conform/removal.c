@@ -308,6 +308,7 @@ END_TEST
 struct asked {
 	struct evrdma_request *request;
 	bool waits; /* at a listener that is disabled */
+	bool alone; /* on its base: all that hear of the removal have moved to another */
 	unsigned removals;
 };
 
@@ -346,22 +347,32 @@ static bool request_is_gone(struct fixture *f)
 	return device_is_removed(f) && !stats.pending;
 }
 
+static void move_all(struct fixture *f, struct endpoint *first)
+{
+	fixture_add_other(f);
+	ck_assert_int_eq(evrdma_conn_migrate(first->conn, f->other), 0);
+	ck_assert_int_eq(evrdma_conn_migrate(f->server->conn, f->other), 0);
+	ck_assert_int_eq(evrdma_conn_migrate(f->client->conn, f->other), 0);
+}
+
 START_TEST(a_request_that_nobody_has_answered_does_not_hold_its_device)
 {
-	struct asked asked = { .waits = _i };
+	struct asked asked = { .waits = _i == 1, .alone = _i == 2 };
 	struct fixture *f = fixture_new();
-	struct endpoint *late;
+	struct endpoint *first, *late;
 
 	f->tag = &asked;
 	f->on_request = keep_second;
 	f->on_event = leave_open;
 	fixture_listen_on(f, "0.0.0.0");
-	fixture_connect(f);
+	first = fixture_connect(f);
 	fixture_run_until(f, first_pair_is_up, 20000);
 	if (asked.waits)
 		evrdma_listener_disable(f->listener);
 	fixture_connect(f);
 	fixture_run_until(f, is_asked, 20000);
+	if (asked.alone)
+		move_all(f, first);
 	testbed.remove_device();
 	/* On iWARP the client waits for an answer that cannot come, and holds its device too. */
 	fixture_run_until(f, request_is_gone, 60000);
@@ -548,7 +559,7 @@ TCase *removal_case(void)
 		tcase_add_test(tc, a_listener_can_be_closed_while_its_device_is_away);
 		tcase_add_test(tc, an_unused_device_can_leave_a_listening_process);
 		tcase_add_loop_test(tc,
-			a_request_that_nobody_has_answered_does_not_hold_its_device, 0, 2);
+			a_request_that_nobody_has_answered_does_not_hold_its_device, 0, 3);
 	}
 	return tc;
 }

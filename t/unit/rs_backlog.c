@@ -2,8 +2,10 @@
 #include "unit/rs_unit.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdatomic.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "proto/conndata.h"
 #include "rs/rs.h"
@@ -14,6 +16,7 @@ enum {
 	PLACES = BACKLOG + 1,
 	LONG_US = 60000000,
 	NEARLY_US = 4900000, /* not as long as a place may be kept in vain, by what a timer takes */
+	RINGS_US = 300000,   /* a timer of what is left of that */
 	US_PER_S = 1000000,
 	NS_PER_US = 1000,
 };
@@ -177,11 +180,53 @@ START_TEST(a_larger_backlog_has_places_for_those_who_wait_already)
 }
 END_TEST
 
+static in_port_t own_port(int fd)
+{
+	struct sockaddr_in sin;
+	socklen_t len = sizeof(sin);
+
+	ck_assert_ok(rgetsockname(fd, (struct sockaddr *)&sin, &len));
+	return sin.sin_port;
+}
+
+/* The listener's user is busy meanwhile, and nobody else looks at its events. */
+START_TEST(a_place_is_kept_for_who_has_answered_unread)
+{
+	int listener = rs_listener(), first, second, fd;
+	struct sockaddr_in peer;
+	socklen_t len = sizeof(peer);
+
+	ck_assert_ok(rlisten(listener, 0));
+	ck_assert_ok(rfcntl(listener, F_SETFL, O_RDWR));
+	fake_hold(FAKE_RTU);
+	first = rs_client();
+	while (!rs_events(first, POLLOUT))
+		rs_events(listener, POLLIN);
+	passed_us += NEARLY_US;
+	second = rs_client();
+	while (!waiting(listener)) {
+		rs_events(second, POLLOUT);
+		rs_events(listener, POLLIN);
+	}
+	fake_release(FAKE_RTU);
+	usleep(RINGS_US);
+	ck_assert_uint_eq(waiting(listener), 1);
+	fd = raccept(listener, (struct sockaddr *)&peer, &len);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_uint_eq(peer.sin_port, own_port(first));
+	ck_assert_ok(rclose(fd));
+	ck_assert_ok(rclose(first));
+	ck_assert_ok(rclose(second));
+	ck_assert_ok(rclose(listener));
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
 		a_larger_backlog_has_places_for_those_who_wait_already,
 		a_place_that_was_kept_for_long_is_the_next_ones,
+		a_place_is_kept_for_who_has_answered_unread,
 		who_waits_for_one_needs_nobody_else_to_come,
 		one_that_listens_no_more_keeps_nobody_waiting,
 	};
