@@ -342,14 +342,6 @@ static void close_others(struct fixture *f)
 
 /* --- one run --------------------------------------------------------------------------------- */
 
-static bool none_lingers(struct fixture *f)
-{
-	struct evrdma_base_stats stats;
-
-	evrdma_base_get_stats(f->base, &stats);
-	return !stats.ids_lingering;
-}
-
 static struct state state_now(void)
 {
 	struct state state = { .fds = count_fds(), .heap = mallinfo2().uordblks };
@@ -377,7 +369,7 @@ static struct state end_run(struct fixture *f)
 	run_until(f, victims_are_gone);
 	evrdma_listener_close(victims_listener);
 	evrdma_pool_free(victims_pool);
-	run_until(f, none_lingers);
+	run_until(f, fixture_none_lingers);
 	run_for(f, IDLE_S);
 	return state_now();
 }

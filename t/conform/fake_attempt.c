@@ -307,14 +307,6 @@ START_TEST(who_spoke_and_left_before_it_was_confirmed_has_left)
 }
 END_TEST
 
-static bool none_lingers(struct fixture *f)
-{
-	struct evrdma_base_stats stats;
-
-	evrdma_base_get_stats(f->base, &stats);
-	return !stats.ids_lingering;
-}
-
 /*
  * Closed before its confirmation came, which comes while it ends. Once the peer is asked to
  * disconnect, the id stays until that is answered; and it is asked, unless the id went first.
@@ -333,10 +325,10 @@ static void confirm_while_it_ends(int turns)
 	fake_release(FAKE_RTU);
 	fixture_run_a_little(f);
 	if (!f->server)
-		ck_assert_int_eq(none_lingers(f), !fake_held(FAKE_DREQ));
+		ck_assert_int_eq(fixture_none_lingers(f), !fake_held(FAKE_DREQ));
 	fake_release(FAKE_DREQ);
 	fixture_run_until(f, fixture_client_is_down, PATIENCE_MS);
-	fixture_run_until(f, none_lingers, PATIENCE_MS);
+	fixture_run_until(f, fixture_none_lingers, PATIENCE_MS);
 	fixture_free(f);
 }
 

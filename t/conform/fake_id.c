@@ -39,10 +39,16 @@ static int outcome(struct fixture *f, int ret)
 	return result->err;
 }
 
+static void make_qp(struct evrdma_id *id)
+{
+	struct ibv_qp_init_attr init = { .cap = { 2, 2, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
+
+	ck_assert_int_eq(rdma_create_qp(evrdma_id_get_cm_id(id), NULL, &init), 0);
+}
+
 static struct evrdma_id *resolve_by_id(struct fixture *f, struct result *result)
 {
 	struct evrdma_id *id = evrdma_id_new(f->base, RDMA_PS_TCP, NULL, NULL);
-	struct ibv_qp_init_attr init = { .cap = { 2, 2, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
 	struct sockaddr_in sin;
 
 	f->tag = result;
@@ -51,7 +57,7 @@ static struct evrdma_id *resolve_by_id(struct fixture *f, struct result *result)
 					    on_done, result)),
 		0);
 	ck_assert_int_eq(outcome(f, evrdma_id_resolve_route(id, 2000, on_done, result)), 0);
-	ck_assert_int_eq(rdma_create_qp(evrdma_id_get_cm_id(id), NULL, &init), 0);
+	make_qp(id);
 	return id;
 }
 
@@ -157,7 +163,6 @@ static bool client_is_up(struct fixture *f)
 
 START_TEST(who_disconnects_before_it_is_confirmed_does_when_it_is)
 {
-	struct ibv_qp_init_attr init = { .cap = { 2, 2, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
 	struct result accept = { 0 };
 	struct passive passive = { .f = fixture_new() };
 	struct fixture *f = passive.f;
@@ -166,8 +171,7 @@ START_TEST(who_disconnects_before_it_is_confirmed_does_when_it_is)
 	fake_hold(FAKE_RTU);
 	fixture_connect_to(f, testbed.ip, listen_by_id(&passive));
 	fixture_run_until(f, server_was_asked, 10000);
-	ck_assert_int_eq(
-		rdma_create_qp(evrdma_id_get_cm_id(passive.server), NULL, &init), 0);
+	make_qp(passive.server);
 	ck_assert_int_eq(evrdma_id_accept(passive.server, NULL, 5000, on_done, &accept), 0);
 	fixture_run_until(f, client_is_up, 10000);
 	ck_assert_int_eq(

@@ -23,11 +23,6 @@ static uint64_t lingering(struct fixture *f)
 	return stats.ids_lingering;
 }
 
-static bool none_lingers(struct fixture *f)
-{
-	return !lingering(f);
-}
-
 static void accept_impatiently(struct fixture *f, struct evrdma_request *request)
 {
 	f->options.drain_timeout_ms = 100;
@@ -66,7 +61,7 @@ START_TEST(an_id_that_was_closed_waits_for_the_peers_answer)
 	struct fixture *f = close_unanswered(answers[_i / 2], _i % 2);
 
 	fake_release(answers[_i / 2]);
-	fixture_run_until(f, none_lingers, 10000);
+	fixture_run_until(f, fixture_none_lingers, 10000);
 	fixture_run_until(f, server_has_heard, 10000);
 	fixture_free(f);
 }
@@ -77,7 +72,7 @@ START_TEST(an_id_that_was_closed_goes_when_the_kernel_gives_up)
 	struct fixture *f = close_unanswered(FAKE_DREQ, false);
 
 	ck_assert_uint_eq(fake_time_out(FAKE_DREQ), 1);
-	fixture_run_until(f, none_lingers, 10000);
+	fixture_run_until(f, fixture_none_lingers, 10000);
 	fixture_free(f);
 }
 END_TEST
@@ -87,7 +82,7 @@ START_TEST(an_id_that_was_closed_goes_with_its_device)
 	struct fixture *f = close_unanswered(FAKE_DREQ, false);
 
 	testbed.remove_device();
-	fixture_run_until(f, none_lingers, 10000);
+	fixture_run_until(f, fixture_none_lingers, 10000);
 	fake_release(FAKE_DREQ);
 	fixture_free(f);
 	testbed.add_device();
@@ -171,7 +166,7 @@ START_TEST(an_id_that_was_closed_counts_as_a_connection_until_it_goes)
 	struct fixture *f = close_counted(20000);
 
 	fake_release(FAKE_DREQ);
-	fixture_run_until(f, none_lingers, 10000);
+	fixture_run_until(f, fixture_none_lingers, 10000);
 	ck_assert_uint_eq(counted(f), 0);
 	fixture_free(f);
 }
@@ -202,7 +197,7 @@ START_TEST(a_connection_that_ended_counts_until_it_is_closed)
 	fixture_run_until(f, server_is_down, 10000);
 	fixture_run_a_little(f);
 	fake_release(FAKE_DREQ);
-	fixture_run_until(f, none_lingers, 10000);
+	fixture_run_until(f, fixture_none_lingers, 10000);
 	ck_assert_uint_eq(counted(f), 1);
 	evrdma_conn_close(f->server->conn);
 	fixture_run_until(f, none_is_counted, 10000);

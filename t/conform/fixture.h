@@ -132,6 +132,8 @@ struct endpoint *fixture_connect_to_each(
 /* Listens if nobody does yet, connects, and waits until both ends are up. */
 void fixture_connect_pair(struct fixture *f);
 bool fixture_none_live(struct fixture *f);
+/* No id of the base waits for its peer's last answer. */
+bool fixture_none_lingers(struct fixture *f);
 bool fixture_client_is_down(struct fixture *f);
 bool fixture_client_is_closed(struct fixture *f);
 

@@ -280,16 +280,21 @@ static void all_are_gone(struct evrdma_base *base, const struct ibv_context *ver
  * The first event of a device is about all that are on it. What an id that was moved has there is
  * still its first base's, which may hear of that in no other way.
  */
+static void tell_bases(const struct evr_cmid *cmid, const struct ibv_context *verbs)
+{
+	struct evrdma_base *first = cmid->owner->base;
+
+	if (!cmid->gone)
+		all_are_gone(cmid->base, verbs);
+	if (first != cmid->base)
+		all_are_gone(first, verbs);
+	evr_parts_device_goes(first, verbs);
+}
+
 static void device_goes(struct evr_cmid *cmid)
 {
-	const struct ibv_context *verbs = cmid->cm->verbs;
-
-	if (verbs && !cmid->gone)
-		all_are_gone(cmid->base, verbs);
-	if (verbs && cmid->owner->base != cmid->base)
-		all_are_gone(cmid->owner->base, verbs);
-	if (verbs)
-		evr_parts_device_goes(cmid->owner->base, verbs);
+	if (cmid->cm->verbs)
+		tell_bases(cmid, cmid->cm->verbs);
 	if (cmid->unanswered)
 		evr_timer_start(&cmid->late, LATE_MS);
 }

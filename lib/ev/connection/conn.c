@@ -158,7 +158,7 @@ static void on_disconnected(struct evrdma_conn *conn)
  */
 static void on_established_too_late(struct evrdma_conn *conn)
 {
-	conn->linked = conn->handshaking;
+	conn->linked = true;
 	if (conn->told)
 		rdma_disconnect(conn->cmid.cm);
 }

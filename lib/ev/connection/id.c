@@ -42,6 +42,7 @@ struct evrdma_id {
 	struct membership_list groups; /* that were joined, or asked to, and not left */
 	struct sockaddr_storage joining;
 	bool left_now; /* the group that is being joined */
+	bool early; /* the disconnect: there was no connection yet */
 };
 
 static struct evrdma_id *of_cmid(struct evr_cmid *cmid)
@@ -209,16 +210,14 @@ static void answer(struct evrdma_id *id, enum slot slot, const struct rdma_cm_ev
  */
 static void go_on_disconnecting(struct evrdma_id *id, const struct rdma_cm_event *event)
 {
-	struct evrdma_error error;
+	bool early = id->early && id->operations[SLOT_DISCONNECT].under_way && !id->obj.closing;
 
-	if (id->obj.closing || !id->operations[SLOT_DISCONNECT].under_way)
+	if (!early || answered_slot(event) != SLOT_MAIN)
 		return;
-	if (event->event == RDMA_CM_EVENT_ESTABLISHED) {
+	if (!is_success(event))
+		answer(id, SLOT_DISCONNECT, event);
+	else if (event->event == RDMA_CM_EVENT_ESTABLISHED)
 		rdma_disconnect(id->cmid.cm);
-	} else if (answered_slot(event) == SLOT_MAIN && !is_success(event)) {
-		evr_error_from_event(&error, event, EVRDMA_STEP_DISCONNECT);
-		end_operation(id, SLOT_DISCONNECT, &error, event);
-	}
 }
 
 static void on_event(struct evr_cmid *cmid, const struct rdma_cm_event *event)
@@ -599,5 +598,8 @@ int evrdma_id_disconnect(struct evrdma_id *id, evrdma_id_done_cb cb, void *arg)
 
 	if (!ret && id->cmid.unanswered)
 		ret = -EBUSY;
-	return ret ? ret : begun(id, SLOT_DISCONNECT, rdma_disconnect(id->cmid.cm), 0);
+	if (ret)
+		return ret;
+	id->early = id->cmid.asked;
+	return begun(id, SLOT_DISCONNECT, rdma_disconnect(id->cmid.cm), 0);
 }
