@@ -174,8 +174,8 @@ void expect_events(int fd, int wanted)
 }
 
 /*
- * A number that ends by an error may be hung up, for a moment, before it says that this is one: as
- * a socket's peer closes, unix_poll() reads the one and then the other without a lock.
+ * Of what ends by an error the kernel shows POLLHUP or POLLERR alone for a moment, as unix_poll()
+ * reads the one and then the other, without a lock.
  */
 void wait_for(int fd, short events)
 {
