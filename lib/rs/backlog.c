@@ -89,20 +89,6 @@ static int accept_child(struct evr_rs *child)
 
 /* --- the places ------------------------------------------------------------------------------ */
 
-/* Whoever was answered first keeps it longest. */
-static bool make_room(struct evr_rs *listener)
-{
-	struct evr_rs_listener *own = &listener->listener;
-	struct evr_rs *child = TAILQ_FIRST(&own->accepting);
-
-	if (own->taken < own->backlog)
-		return true;
-	if (!child || evr_clock_now_us() < child->request.until_us)
-		return false;
-	evr_rs_backlog_drop(listener, child);
-	return true;
-}
-
 static void give_place(struct evr_rs *listener, struct evr_rs *child)
 {
 	struct evr_rs_listener *own = &listener->listener;
@@ -157,25 +143,37 @@ void evr_rs_backlog_fill(struct evr_rs *listener)
 	struct evr_rs_listener *own = &listener->listener;
 	struct evr_rs *child;
 
-	while ((child = TAILQ_FIRST(&own->requested)) && make_room(listener))
+	while ((child = TAILQ_FIRST(&own->requested)) && own->taken < own->backlog)
 		give_place(listener, child);
 	if (child && !TAILQ_EMPTY(&own->accepting))
 		set_timer(listener, TAILQ_FIRST(&own->accepting));
 }
 
-/* Nobody loses a place whose last message waits to be read. */
+static bool is_over(const struct evr_rs_listener *own)
+{
+	const struct evr_rs *child = TAILQ_FIRST(&own->accepting);
+
+	return child && !TAILQ_EMPTY(&own->requested) &&
+	       evr_clock_now_us() >= child->request.until_us;
+}
+
+/* Whoever was answered first keeps it longest. */
+void evr_rs_backlog_expire(struct evr_rs *listener)
+{
+	while (is_over(&listener->listener)) {
+		evr_rs_backlog_drop(listener, TAILQ_FIRST(&listener->listener.accepting));
+		evr_rs_backlog_fill(listener);
+	}
+}
+
 bool evr_rs_backlog_due(struct evr_rs *listener)
 {
 	uint64_t times;
-	bool any;
 
 	if (!listener->listener.has_timer ||
 		read(listener->listener.timer_fd, &times, sizeof(times)) <= 0)
 		return false;
-	any = evr_rs_read_events(listener);
-	if (listener->state == EVR_RS_LISTENING)
-		evr_rs_backlog_fill(listener);
-	return any;
+	return evr_rs_read_events(listener);
 }
 
 void evr_rs_backlog_stop(struct evr_rs *listener)

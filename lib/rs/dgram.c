@@ -211,11 +211,6 @@ int evr_rs_dgram_take_error(struct evr_rs *rs)
 	return ret;
 }
 
-struct evr_rs_wait evr_rs_dgram_wait(uint64_t timeout_us)
-{
-	return evr_rs_wait_until(timeout_us ? evr_clock_now_us() + timeout_us : UINT64_MAX);
-}
-
 /* --- its end --------------------------------------------------------------------------------- */
 
 void evr_rs_dgram_close_fds(struct evr_rs_dgram *dgram)

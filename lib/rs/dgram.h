@@ -99,8 +99,7 @@ struct evr_rs_dgram {
 	bool no_recv, no_send;
 	int error;	   /* of UDP, which is told once */
 	uint64_t look_us;  /* when to look at more than the queues, at the latest */
-	uint64_t quiet_us; /* from when on that is enough */
-	uint64_t recv_timeout_us, send_timeout_us;
+	uint64_t quiet_us; /* until when to look whenever they are empty */
 	bool is_connected;
 	union evr_rs_addr peer;
 	TAILQ_HEAD(, evr_rs_ud) uds;
@@ -135,8 +134,6 @@ int evr_rs_dgram_events(const struct evr_rs *rs);
 bool evr_rs_dgram_has_left(struct evr_rs *rs);
 /* 0, or the error of UDP, once. */
 int evr_rs_dgram_take_error(struct evr_rs *rs);
-/* A wait for so long, or for ever if that is 0. */
-struct evr_rs_wait evr_rs_dgram_wait(uint64_t timeout_us);
 
 /* dgram_look: whether there was anything new: what the queues show, and now and then the rest. */
 bool evr_rs_dgram_progress(struct evr_rs *rs);

@@ -63,21 +63,19 @@ bool evr_rs_dgram_look(struct evr_rs *rs)
 void evr_rs_dgram_expect(struct evr_rs *rs)
 {
 	rs->dgram->quiet_us = evr_clock_now_us() + EXPECT_US;
-	rs->dgram->look_us = 0;
 }
 
+/* Queues that are never empty do not keep it from the rest. */
 bool evr_rs_dgram_progress(struct evr_rs *rs)
 {
 	struct evr_rs_dgram *dgram = rs->dgram;
-	uint64_t now;
+	bool any = poll_queues(rs);
+	uint64_t now = evr_clock_now_us();
 
-	if (poll_queues(rs))
-		return true;
-	now = evr_clock_now_us();
-	if (now < dgram->look_us)
-		return false;
-	dgram->look_us = now < dgram->quiet_us ? 0 : now + LOOK_US;
-	return evr_rs_dgram_look(rs);
+	if (now < dgram->look_us && (any || now >= dgram->quiet_us))
+		return any;
+	dgram->look_us = now + LOOK_US;
+	return evr_rs_dgram_look(rs) || any;
 }
 
 void evr_rs_dgram_arm(struct evr_rs *rs)

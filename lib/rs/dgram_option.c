@@ -3,19 +3,8 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/time.h>
 
-enum { US_PER_S = 1000000, DOUBLED = 2 };
-
-static uint64_t timeout_of(int fd, int name)
-{
-	struct timeval timeout = { 0 };
-	socklen_t len = sizeof(timeout);
-
-	if (getsockopt(fd, SOL_SOCKET, name, &timeout, &len))
-		return 0;
-	return (uint64_t)timeout.tv_sec * US_PER_S + (uint64_t)timeout.tv_usec;
-}
+enum { DOUBLED = 2 };
 
 static int64_t int_of(const void *value)
 {
@@ -28,24 +17,10 @@ static int64_t int_of(const void *value)
 /* What UDP keeps, and the queues have to know of. */
 static void note(struct evr_rs *rs, int name, const void *value)
 {
-	struct evr_rs_dgram *dgram = rs->dgram;
-
-	switch (name) {
-	case SO_RCVBUF:
+	if (name == SO_RCVBUF)
 		rs->options.rx_size = evr_rs_rx_size(int_of(value) * DOUBLED);
-		break;
-	case SO_SNDBUF:
+	else if (name == SO_SNDBUF)
 		rs->options.tx_size = evr_rs_tx_size(int_of(value) * DOUBLED);
-		break;
-	case SO_RCVTIMEO:
-		dgram->recv_timeout_us = timeout_of(dgram->udp_fd, name);
-		break;
-	case SO_SNDTIMEO:
-		dgram->send_timeout_us = timeout_of(dgram->udp_fd, name);
-		break;
-	default:
-		break;
-	}
 }
 
 /* What UDP does with single packets cannot be had: nor ancillary data. */

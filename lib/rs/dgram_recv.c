@@ -70,7 +70,7 @@ static ssize_t take_first(
 ssize_t evr_rs_dgram_recv(
 	struct evr_rs *rs, struct evr_rs_iov *to, int flags, struct evr_rs_sender *sender)
 {
-	struct evr_rs_wait until = evr_rs_dgram_wait(rs->dgram->recv_timeout_us);
+	struct evr_rs_wait until = evr_rs_wait_for(rs->options.recv_limit_us);
 	bool wait = !rs->nonblock && !(flags & MSG_DONTWAIT);
 	ssize_t ret = flags & ~FLAGS ? -EOPNOTSUPP : evr_rs_dgram_open(rs);
 
@@ -80,7 +80,7 @@ ssize_t evr_rs_dgram_recv(
 			return ret;
 		if (rs->dgram->no_recv)
 			return 0;
-		ret = wait ? evr_rs_wait(rs, &until) : -EAGAIN;
+		ret = wait ? evr_rs_wait_again(rs, &until) : -EAGAIN;
 	}
-	return ret == -ETIMEDOUT ? -EAGAIN : ret;
+	return ret;
 }

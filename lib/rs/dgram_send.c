@@ -86,7 +86,7 @@ static ssize_t send_one(struct evr_rs *rs, const union evr_rs_addr *to, struct e
 static ssize_t send_or_wait(
 	struct evr_rs *rs, const union evr_rs_addr *to, struct evr_rs_iov *from, bool wait)
 {
-	struct evr_rs_wait until = evr_rs_dgram_wait(rs->dgram->send_timeout_us);
+	struct evr_rs_wait until = evr_rs_wait_for(rs->options.send_limit_us);
 	ssize_t ret;
 
 	for (;;) {
@@ -96,9 +96,9 @@ static ssize_t send_or_wait(
 			ret = send_one(rs, to, from);
 		if (ret != -EAGAIN || !wait)
 			return ret;
-		ret = evr_rs_wait(rs, &until);
+		ret = evr_rs_wait_again(rs, &until);
 		if (ret)
-			return ret == -ETIMEDOUT ? -EAGAIN : ret;
+			return ret;
 	}
 }
 

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+enum { EVENTS_MAX = 64 }; /* at once */
+
 /* An event is acknowledged before anything is done about it: an id with one open cannot end. */
 static void copy(struct evr_rs_event *to, const struct rdma_cm_event *event)
 {
@@ -129,15 +131,18 @@ static int read_event(struct evr_rs *rs)
 	return 1;
 }
 
+/* Nobody loses a place of the backlog whose last message waits to be read. */
 bool evr_rs_read_events(struct evr_rs *rs)
 {
 	bool any = false;
-	int ret = 1;
+	int ret = 1, i;
 
-	while (ret > 0 && rs->channel && !rs->deaf) {
+	for (i = 0; i < EVENTS_MAX && ret > 0 && rs->channel && !rs->deaf; i++) {
 		ret = read_event(rs);
 		any = any || ret;
 	}
+	if (!ret && rs->state == EVR_RS_LISTENING)
+		evr_rs_backlog_expire(rs);
 	if (ret < 0 && rs->dgram)
 		evr_rs_dgram_unwatch(rs, rs->channel->fd);
 	else if (ret < 0)

@@ -225,12 +225,12 @@ static int set(struct evr_rs *rs, int level, int name, const void *value, sockle
 		return -EINVAL;
 	if (!value)
 		return -EFAULT;
+	if (is_limit(level, name))
+		return set_limit(rs, name, value, len);
 	if (rs->dgram && level != SOL_RDMA)
 		return evr_rs_dgram_set(rs, level, name, value, len);
 	if (level == SOL_SOCKET && name == SO_LINGER)
 		return set_linger(rs, value, len);
-	if (is_limit(level, name))
-		return set_limit(rs, name, value, len);
 	if (level == IPPROTO_TCP && name == TCP_CONGESTION)
 		return 0;
 	if (level == SOL_RDMA && name == RDMA_ROUTE)
@@ -451,12 +451,12 @@ static int get(struct evr_rs *rs, int level, int name, void *value, socklen_t *l
 		return -EFAULT;
 	if (*len > INT_MAX)
 		return -EINVAL;
+	if (is_limit(level, name))
+		return get_limit(rs, name, value, len);
 	if (rs->dgram && level != SOL_RDMA)
 		return evr_rs_dgram_get(rs, level, name, value, len);
 	if (level == SOL_SOCKET && name == SO_LINGER)
 		return copy(value, len, &linger, sizeof(linger));
-	if (is_limit(level, name))
-		return get_limit(rs, name, value, len);
 	if (level == IPPROTO_TCP && name == TCP_INFO)
 		return get_info(rs, value, len);
 	if (level == SOL_RDMA && name == RDMA_ROUTE)

@@ -203,7 +203,10 @@ ssize_t evr_rs_result(ssize_t ret);
  */
 int evr_rs_copy_name(const struct sockaddr *name, struct sockaddr *addr, socklen_t *addrlen);
 
-/* event: reads what the CM has to say, without waiting. Whether there was anything. */
+/*
+ * event: reads what the CM has to say, without waiting, and not for ever if there is always more.
+ * Whether there was anything.
+ */
 bool evr_rs_read_events(struct evr_rs *rs);
 /* Nobody can say what comes: so that is what its user is told. */
 void evr_rs_deafen(struct evr_rs *rs, int error);
@@ -237,11 +240,12 @@ void evr_rs_child_event(
 void evr_rs_listener_end(struct evr_rs *listener);
 
 /*
- * backlog: those that wait get places, as far as there are any. The timer has rung: returns whether
- * events were read. The timer goes, before the number of its listener does. One gives up its place,
- * and goes on; or ends with it.
+ * backlog: those that wait get places, as far as there are any; or those of who has not answered in
+ * time, all events being read. The timer has rung: returns whether events were read. The timer goes,
+ * before the number of its listener does. One gives up its place, and goes on; or ends with it.
  */
 void evr_rs_backlog_fill(struct evr_rs *listener);
+void evr_rs_backlog_expire(struct evr_rs *listener);
 bool evr_rs_backlog_due(struct evr_rs *listener);
 void evr_rs_backlog_stop(struct evr_rs *listener);
 void evr_rs_backlog_leave(struct evr_rs *listener, struct evr_rs *child);

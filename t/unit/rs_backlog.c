@@ -221,9 +221,71 @@ START_TEST(a_place_is_kept_for_who_has_answered_unread)
 }
 END_TEST
 
+static bool has_unread(int listener)
+{
+	struct evr_rs *rs = evr_rs_get(listener);
+	unsigned unread = fake_unread(rs->channel->fd);
+
+	evr_rs_put(rs);
+	return unread > 0;
+}
+
+/* The request of the next one was there first. */
+START_TEST(a_place_is_kept_for_who_answers_behind_a_request)
+{
+	int listener = rs_listener(), first, second, fd;
+	struct sockaddr_in peer;
+	socklen_t len = sizeof(peer);
+
+	ck_assert_ok(rlisten(listener, 0));
+	ck_assert_ok(rfcntl(listener, F_SETFL, O_RDWR));
+	fake_hold(FAKE_RTU);
+	first = rs_client();
+	while (!rs_events(first, POLLOUT))
+		rs_events(listener, POLLIN);
+	second = rs_client();
+	while (!has_unread(listener))
+		rs_events(second, POLLOUT);
+	fake_release(FAKE_RTU);
+	passed_us += LONG_US;
+	fd = raccept(listener, (struct sockaddr *)&peer, &len);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_uint_eq(peer.sin_port, own_port(first));
+	ck_assert_ok(rclose(fd));
+	ck_assert_ok(rclose(first));
+	ck_assert_ok(rclose(second));
+	ck_assert_ok(rclose(listener));
+}
+END_TEST
+
+static const void *restless;
+
+static void say_more(void)
+{
+	fake_inject(restless, RDMA_CM_EVENT_ADDR_CHANGE, 0);
+}
+
+/* While it reads an event the next one is there. */
+START_TEST(events_that_never_pause_keep_no_call_for_ever)
+{
+	int listener = rs_listener();
+	struct evr_rs *rs = evr_rs_get(listener);
+
+	restless = rs->id;
+	evr_rs_put(rs);
+	fake_each_call(say_more);
+	say_more();
+	ck_assert_fails(raccept(listener, NULL, NULL), EAGAIN);
+	fake_each_call(NULL);
+	ck_assert_ok(rclose(listener));
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
+		a_place_is_kept_for_who_answers_behind_a_request,
+		events_that_never_pause_keep_no_call_for_ever,
 		a_larger_backlog_has_places_for_those_who_wait_already,
 		a_place_that_was_kept_for_long_is_the_next_ones,
 		a_place_is_kept_for_who_has_answered_unread,

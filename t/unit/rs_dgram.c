@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -298,6 +299,44 @@ START_TEST(a_wait_ends_at_its_time)
 }
 END_TEST
 
+static void *send_later(void *arg)
+{
+	const struct dgram_two *two = arg;
+
+	usleep(50000);
+	dgram_send_text(two->b, "later", &two->a_addr);
+	return NULL;
+}
+
+/* In microseconds it is 3136 more than what 64 bits hold. */
+START_TEST(a_time_of_millions_of_years_is_waited_for)
+{
+	const struct timeval ages = { .tv_sec = 534955578137577 };
+	struct dgram_two two = dgram_make_two(0);
+	pthread_t thread;
+	char byte;
+
+	ck_assert_ok(rsetsockopt(two.a, SOL_SOCKET, SO_RCVTIMEO, &ages, sizeof(ages)));
+	ck_assert_ok(pthread_create(&thread, NULL, send_later, &two));
+	ck_assert_int_eq(rrecv(two.a, &byte, 1, 0), 1);
+	ck_assert_ok(pthread_join(thread, NULL));
+	dgram_close_two(&two);
+}
+END_TEST
+
+START_TEST(who_gives_less_than_no_time_does_not_wait)
+{
+	const struct timeval none = { .tv_sec = -1 };
+	int fd = dgram_open_one(0);
+	char byte;
+
+	dgram_bind_to(fd, DGRAM_HOST);
+	ck_assert_ok(rsetsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof(none)));
+	ck_assert_fails(rrecv(fd, &byte, 1, 0), EAGAIN);
+	ck_assert_ok(rclose(fd));
+}
+END_TEST
+
 /* --- others ---------------------------------------------------------------------------------- */
 
 START_TEST(what_is_no_message_is_dropped)
@@ -481,6 +520,8 @@ int main(void)
 		mappings_are_not_for_datagrams,
 		what_is_of_streams_is_not_for_datagrams,
 		a_wait_ends_at_its_time,
+		a_time_of_millions_of_years_is_waited_for,
+		who_gives_less_than_no_time_does_not_wait,
 		what_is_no_message_is_dropped,
 		queue_pairs_that_are_not_for_messages_are_not_believed,
 		more_than_there_is_room_for_is_lost_and_the_rest_is_whole,

@@ -116,6 +116,26 @@ START_TEST(whose_messages_are_dropped_keeps_no_call_for_ever)
 }
 END_TEST
 
+/* Whenever it looks into the queue some are there. */
+START_TEST(who_sends_by_udp_is_heard_while_another_never_pauses)
+{
+	uint8_t message[] = { 0x55, 0x55, 0x55, 0x55, 4, 0, 16, 0, 0, 0, 0, 0, 127, 0, 0, 2, 'u' };
+	struct dgram_two two = dgram_make_two(0);
+	char byte;
+
+	dgram_meet(&two);
+	flood.fd = two.b;
+	flood.to = two.a_addr;
+	fake_each_call(send_many);
+	dgram_send_plain("127.0.0.2", message, sizeof(message), &two.a_addr);
+	do
+		ck_assert_int_eq(rrecv(two.a, &byte, 1, 0), 1);
+	while (byte != 'u');
+	fake_each_call(NULL);
+	dgram_close_two(&two);
+}
+END_TEST
+
 /* --- names ----------------------------------------------------------------------------------- */
 
 static struct sockaddr_in6 bind_to_loopback6(int fd)
@@ -210,6 +230,7 @@ int main(void)
 		who_is_answered_takes_no_place_of_whom_we_heard_by_the_device,
 		who_comes_after_the_strangers_is_met_like_any_other,
 		whose_messages_are_dropped_keeps_no_call_for_ever,
+		who_sends_by_udp_is_heard_while_another_never_pauses,
 		a_scope_says_nothing_of_an_address_that_has_none,
 		a_connect_that_fails_leaves_the_peer_that_there_was,
 		one_that_has_left_its_peer_is_answered_at_its_new_port,

@@ -88,6 +88,13 @@ static void cancel_next(struct evrdma_conn *conn)
 	evrdma_buf_unref(next.recv.buf);
 }
 
+/* Who is reached next has not sent it. */
+void evr_conn_forget_read(struct evrdma_conn *conn)
+{
+	while (conn->kept.count)
+		cancel_next(conn);
+}
+
 static void cancel_some(struct evrdma_conn *conn)
 {
 	while (conn->kept.count && conn->obj.base->tell_budget-- > 0)

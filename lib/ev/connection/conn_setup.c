@@ -326,6 +326,7 @@ static int drop_qp(struct evrdma_conn *conn)
 	if (evr_qp_is_catching_up(&conn->qp))
 		return 0;
 	go_on(conn, EVR_CONN_DROP_ID);
+	evr_conn_forget_read(conn);
 	evr_qp_unbind(&conn->qp, &conn->cmid);
 	return 0;
 }

@@ -115,8 +115,11 @@ static int on_ready(struct evrdma_conn *conn, void *arg)
 {
 	struct evr_pipe *pipe = arg;
 	struct evr_conndata data;
-	int ret = prepare_stream(pipe), len;
+	int ret = pipe->shown ? evr_pipe_renew(pipe) : 0, len;
 
+	pipe->shown = true;
+	if (!ret)
+		ret = prepare_stream(pipe);
 	if (ret)
 		return ret;
 	evr_stream_describe(&pipe->stream, &data);

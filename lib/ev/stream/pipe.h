@@ -62,6 +62,7 @@ struct evr_pipe {
 	struct evr_stream stream;
 	struct evr_conndata peer;
 	bool passive;
+	bool shown; /* to a peer */
 	bool down;
 	bool copies;
 	uint32_t half_bytes, send_bytes;
@@ -122,6 +123,8 @@ void evr_pipe_shutdown(struct evr_pipe *pipe, int how);
 
 /* 0 or -ENOMEM; to be freed in either case. */
 int evr_pipe_allocate(struct evr_pipe *pipe, struct evrdma_base *base, uint32_t send_depth);
+/* Other memory, for another peer than it was shown to. 0 or -ENOMEM; then there is none. */
+int evr_pipe_renew(struct evr_pipe *pipe);
 void evr_pipe_free_all(struct evr_pipe *pipe);
 /* What the messages of a base's pipes are received into. NULL with errno. */
 struct evrdma_pool *evr_pipe_messages(struct evrdma_base *base);

@@ -88,29 +88,48 @@ static struct evrdma_pool *new_pool(struct evrdma_base *base, uint32_t half_byte
 	return evrdma_pool_new_with_options(base, half_bytes, &options);
 }
 
-int evr_pipe_allocate(struct evr_pipe *pipe, struct evrdma_base *base, uint32_t send_depth)
+/* What a peer has the keys of. */
+static int allocate_shown(struct evr_pipe *pipe, struct evrdma_base *base)
 {
 	int i;
 
-	pipe->works = calloc(send_depth, sizeof(*pipe->works));
 	pipe->pool = new_pool(base, pipe->half_bytes);
 	for (i = 0; i < 2 && pipe->pool; i++)
 		pipe->halves[i] = evr_pool_get(pipe->pool);
-	pipe->own = new_buf(pipe->send_bytes + EVR_STREAM_CONTROL_BYTES, 0);
 	pipe->target = new_buf(evr_stream_target_len(0), EVRDMA_BUF_OPT_REMOTE_WRITE);
-	if (pipe->works && pipe->halves[0] && pipe->halves[1] && pipe->own && pipe->target)
-		return 0;
-	return -ENOMEM;
+	return pipe->halves[0] && pipe->halves[1] && pipe->target ? 0 : -ENOMEM;
+}
+
+static void free_shown(struct evr_pipe *pipe)
+{
+	evrdma_buf_unref(pipe->halves[0]);
+	evrdma_buf_unref(pipe->halves[1]);
+	evrdma_buf_unref(pipe->target);
+	evrdma_pool_free(pipe->pool);
+	pipe->halves[0] = pipe->halves[1] = pipe->target = NULL;
+	pipe->pool = NULL;
+}
+
+int evr_pipe_allocate(struct evr_pipe *pipe, struct evrdma_base *base, uint32_t send_depth)
+{
+	int ret = allocate_shown(pipe, base);
+
+	pipe->works = calloc(send_depth, sizeof(*pipe->works));
+	pipe->own = new_buf(pipe->send_bytes + EVR_STREAM_CONTROL_BYTES, 0);
+	return pipe->works && pipe->own ? ret : -ENOMEM;
+}
+
+int evr_pipe_renew(struct evr_pipe *pipe)
+{
+	free_shown(pipe);
+	return allocate_shown(pipe, pipe->conn->obj.base);
 }
 
 void evr_pipe_free_all(struct evr_pipe *pipe)
 {
-	evrdma_buf_unref(pipe->halves[0]);
-	evrdma_buf_unref(pipe->halves[1]);
+	free_shown(pipe);
 	evrdma_buf_unref(pipe->spare);
 	evrdma_buf_unref(pipe->own);
-	evrdma_buf_unref(pipe->target);
-	evrdma_pool_free(pipe->pool);
 	free(pipe->works);
 }
 
