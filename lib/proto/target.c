@@ -25,6 +25,7 @@ void evr_target_start(struct evr_target *target, const struct evr_sge *first)
 {
 	target->entry[0] = *first;
 	target->rkey = first->rkey;
+	target->len = first->len;
 }
 
 /* Once: the peer may write it again while we look. */
@@ -43,10 +44,10 @@ static int take_entry(struct evr_target *target, struct evr_sge sge)
 	return 1;
 }
 
-/* A key can be 0 only if the peer's first one was. */
+/* A key can be 0 only if the peer's first one was. Of the length some bytes may be there alone. */
 static bool is_whole(const struct evr_target *target, const struct evr_sge *sge)
 {
-	return sge->addr && sge->len && (sge->rkey || !target->rkey);
+	return sge->addr && sge->len == target->len && (sge->rkey || !target->rkey);
 }
 
 int evr_target_announce(struct evr_target *target, uint32_t written)

@@ -18,7 +18,7 @@ enum { EVR_TARGET_ENTRIES = 2 };
 struct evr_target {
 	volatile struct evr_sge *memory;	  /* EVR_TARGET_ENTRIES, which the peer writes */
 	struct evr_sge entry[EVR_TARGET_ENTRIES]; /* what is left of them */
-	uint32_t rkey;				  /* of the first one of all */
+	uint32_t rkey, len;			  /* of the first one of all */
 	uint8_t current;			  /* the entry that is written to */
 	uint8_t expected;			  /* the entry that comes next */
 };
@@ -34,7 +34,8 @@ void evr_target_start(struct evr_target *target, const struct evr_sge *first);
 /*
  * The peer says that it gave credits, and, when written is EVR_SGE_LEN, an entry with them. Where
  * it is not known whether it did (iWARP), the entry is looked at: all its fields are set when it
- * was written. Returns 1 with a new entry, 0 without; -EBADMSG: it is empty, runs over the end of
+ * was written, and its length, the last of them, is the first entry's, for rsockets show halves of
+ * one size. Returns 1 with a new entry, 0 without; -EBADMSG: it is empty, runs over the end of
  * all addresses, is longer than 2 GiB - 1, comes before the one of its place is used up, or its
  * length is not an entry's.
  */

@@ -241,8 +241,9 @@ void evr_rs_listener_end(struct evr_rs *listener);
 
 /*
  * backlog: those that wait get places, as far as there are any; or those of who has not answered in
- * time, all events being read. The timer has rung: returns whether events were read. The timer goes,
- * before the number of its listener does. One gives up its place, and goes on; or ends with it.
+ * time, all events being read. The timer has rung: returns whether events were read.
+ * The timer goes, before the number of its listener does. One gives up its place, and goes on; or
+ * ends with it.
  */
 void evr_rs_backlog_fill(struct evr_rs *listener);
 void evr_rs_backlog_expire(struct evr_rs *listener);

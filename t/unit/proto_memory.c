@@ -231,6 +231,9 @@ START_TEST(without_a_length_an_entry_is_taken_when_it_is_whole)
 	memory[1].rkey = 7;
 	ck_assert_int_eq(evr_target_announce(&target, EVR_WRITTEN_UNKNOWN), 0);
 	memory[1].addr = 1100;
+	memory[1].len = 96;
+	ck_assert_int_eq(evr_target_announce(&target, EVR_WRITTEN_UNKNOWN), 0);
+	memory[1].len = 100;
 	ck_assert_int_eq(evr_target_announce(&target, EVR_WRITTEN_UNKNOWN), 1);
 	ck_assert_uint_eq(memory[1].addr | memory[1].rkey | memory[1].len, 0);
 	ck_assert_int_eq(evr_target_announce(&target, EVR_WRITTEN_UNKNOWN), 0);

@@ -160,7 +160,7 @@ void evr_conn_read(struct evrdma_conn *conn, const struct evrdma_recv *recv);
 bool evr_conn_must_read(struct evrdma_conn *conn);
 /* Before CLOSED: what is kept is told as cancelled, to those who gave the buffers. */
 bool evr_conn_must_cancel_read(struct evr_obj *obj);
-/* The same at once, of an address that is given up. */
+/* What an address said that is given up. */
 void evr_conn_forget_read(struct evrdma_conn *conn);
 void evr_conn_fini_read(struct evrdma_conn *conn);
 

@@ -88,11 +88,15 @@ static void cancel_next(struct evrdma_conn *conn)
 	evrdma_buf_unref(next.recv.buf);
 }
 
-/* Who is reached next has not sent it. */
+/* Who is reached next has not sent it. Only one that is owned keeps what came before its answer. */
 void evr_conn_forget_read(struct evrdma_conn *conn)
 {
-	while (conn->kept.count)
-		cancel_next(conn);
+	struct evr_kept_recv next;
+
+	while (conn->owned && conn->kept.count) {
+		take(conn, &next);
+		evrdma_buf_unref(next.recv.buf);
+	}
 }
 
 static void cancel_some(struct evrdma_conn *conn)
