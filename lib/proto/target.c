@@ -1,6 +1,7 @@
 #include "proto/target.h"
 
 #include <errno.h>
+#include <string.h>
 
 static uint8_t other(uint8_t entry)
 {
@@ -44,10 +45,25 @@ static int take_entry(struct evr_target *target, struct evr_sge sge)
 	return 1;
 }
 
-/* A key can be 0 only if the peer's first one was. Of the length some bytes may be there alone. */
+/* Of the whole, the first bytes that were written alone, or none. */
+static bool is_part(uint32_t len, uint32_t whole)
+{
+	uint8_t some[sizeof(len)], all[sizeof(whole)];
+	size_t i = 0;
+
+	memcpy(some, &len, sizeof(some));
+	memcpy(all, &whole, sizeof(all));
+	while (i < sizeof(some) && some[i] == all[i])
+		i++;
+	while (i < sizeof(some) && !some[i])
+		i++;
+	return len != whole && i == sizeof(some);
+}
+
+/* A key can be 0 only if the peer's first one was. */
 static bool is_whole(const struct evr_target *target, const struct evr_sge *sge)
 {
-	return sge->addr && sge->len == target->len && (sge->rkey || !target->rkey);
+	return sge->addr && !is_part(sge->len, target->len) && (sge->rkey || !target->rkey);
 }
 
 int evr_target_announce(struct evr_target *target, uint32_t written)

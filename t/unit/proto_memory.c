@@ -231,12 +231,37 @@ START_TEST(without_a_length_an_entry_is_taken_when_it_is_whole)
 	memory[1].rkey = 7;
 	ck_assert_int_eq(evr_target_announce(&target, EVR_WRITTEN_UNKNOWN), 0);
 	memory[1].addr = 1100;
-	memory[1].len = 96;
-	ck_assert_int_eq(evr_target_announce(&target, EVR_WRITTEN_UNKNOWN), 0);
-	memory[1].len = 100;
 	ck_assert_int_eq(evr_target_announce(&target, EVR_WRITTEN_UNKNOWN), 1);
 	ck_assert_uint_eq(memory[1].addr | memory[1].rkey | memory[1].len, 0);
 	ck_assert_int_eq(evr_target_announce(&target, EVR_WRITTEN_UNKNOWN), 0);
+}
+END_TEST
+
+/* Its length has four bytes that are not 0. */
+START_TEST(without_a_length_an_entry_is_not_taken_by_half_of_its_own)
+{
+	const struct evr_sge whole = { .addr = 1000, .rkey = 7, .len = 0x12345678 };
+	size_t at = offsetof(struct evr_sge, len), i;
+
+	evr_target_init(&target, memory);
+	evr_target_start(&target, &whole);
+	memory[1].addr = 1100;
+	memory[1].rkey = 7;
+	for (i = 0; i < sizeof(whole.len); i++) {
+		ck_assert_int_eq(evr_target_announce(&target, EVR_WRITTEN_UNKNOWN), 0);
+		((volatile uint8_t *)&memory[1])[at + i] = ((const uint8_t *)&whole)[at + i];
+	}
+	ck_assert_int_eq(evr_target_announce(&target, EVR_WRITTEN_UNKNOWN), 1);
+	ck_assert_uint_eq(evr_target_window(&target), 2 * (uint64_t)whole.len);
+}
+END_TEST
+
+/* What is no part of the length that it has is another one. */
+START_TEST(without_a_length_a_wrong_one_is_told)
+{
+	start_target();
+	memory[1] = (struct evr_sge){ .addr = UINT64_MAX - 9, .rkey = 7, .len = 10 };
+	ck_assert_int_eq(evr_target_announce(&target, EVR_WRITTEN_UNKNOWN), -EBADMSG);
 }
 END_TEST
 
@@ -391,6 +416,8 @@ int main(void)
 		an_entry_that_is_not_free_is_refused,
 		unsound_entries_are_refused,
 		without_a_length_an_entry_is_taken_when_it_is_whole,
+		without_a_length_an_entry_is_not_taken_by_half_of_its_own,
+		without_a_length_a_wrong_one_is_told,
 		a_mapping_has_these_bytes,
 		a_mapping_is_found_from_its_first_to_its_last_byte,
 		an_index_outside_the_table_is_refused,
