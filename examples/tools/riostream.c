@@ -89,7 +89,7 @@ static int is_last(const struct stream *test)
 /* The last transfer of a turn carries the data, and the marker behind it. */
 static void fill(struct stream *test)
 {
-	if (test->run.offset || !is_last(test))
+	if (!is_last(test) || !run_is_first_try(&test->run))
 		return;
 	if (test->options.verify)
 		counting_fill(&test->sent, test->data, (size_t)test->run.what.size_bytes - 1);

@@ -21,6 +21,7 @@ struct run {
 	long turn;    /* 0 and 1 are the greetings */
 	long message; /* of this turn */
 	long offset;  /* in this message */
+	int tried;    /* to move this message, though nothing of it may have gone */
 	int waited;   /* with -T a, for what comes next */
 	double since;
 	int differs; /* the client's options, which it is told before the end */
@@ -80,6 +81,8 @@ void run_start(struct stream *test);
 
 int run_is_client(const struct stream *test);
 int run_is_sending(const struct stream *test);
+/* Whether it is the first time for this message. */
+int run_is_first_try(struct run *run);
 /* After a message: the next one, or the other's turn. */
 int run_next(struct stream *test);
 /* Says that data is wrong behind so many right bytes, and returns DRIVE_FAILED. */

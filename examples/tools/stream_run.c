@@ -42,13 +42,22 @@ void run_start(struct stream *test)
 	struct run *run = &test->run;
 
 	run->turn = run->message = run->offset = 0;
-	run->waited = run->differs = 0;
+	run->tried = run->waited = run->differs = 0;
+}
+
+int run_is_first_try(struct run *run)
+{
+	int first = !run->tried;
+
+	run->tried = 1;
+	return first;
 }
 
 /* Who differs from a client that greets says so itself, even when it verifies. */
 static void prepare(struct stream *test)
 {
 	struct run *run = &test->run;
+
 	if (is_greeting(run) && (!counts(test) || run->differs))
 		hello_make(run->hello, &run->what, run_is_client(test), test->options.verify);
 	else if (counts(test))
@@ -88,7 +97,7 @@ int run_next(struct stream *test)
 {
 	struct run *run = &test->run;
 
-	run->offset = 0;
+	run->offset = run->tried = 0;
 	if (!is_greeting(run) && ++run->message < run->what.transfers)
 		return 0;
 	if (run_is_sending(test) && run->differs)
@@ -148,7 +157,7 @@ static int move(struct stream *test)
 		run->waited = 1;
 		return wait_for(test);
 	}
-	if (run_is_sending(test) && !run->offset)
+	if (run_is_sending(test) && run_is_first_try(run))
 		prepare(test);
 	return moved(test, call(test, message_data(test) + run->offset,
 				   (size_t)(message_bytes(run) - run->offset)));
