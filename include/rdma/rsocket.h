@@ -189,8 +189,8 @@ int rfcntl(int socket, int cmd, ...);
  * sends. Returns the offset, or -1 with errno: ENOTCONN, EINVAL (len is 0, buf is NULL, or a flag;
  * of riounmap(), it is no mapping), ENOSPC (all places are taken that the peer has by its
  * RDMA_IOMAPSIZE, which is 0 where nothing else was set). After riounmap() the memory is the
- * caller's at once: what the peer writes before it has heard of that ends the connection, so agree
- * on it first.
+ * caller's at once, and the peer hears of it only when its place has another mapping: what it
+ * writes there before ends the connection, so agree on it first.
  */
 off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset);
 int riounmap(int socket, void *buf, size_t len);

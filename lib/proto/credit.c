@@ -2,20 +2,33 @@
 
 #include <errno.h>
 
+#include "proto/sendq.h"
+#include "util/number.h"
+
 /* From one number on the circle of 16 bits forward to another. */
 static uint16_t distance(uint16_t from, uint16_t to)
 {
 	return (uint16_t)(to - from);
 }
 
+static uint16_t unused(const struct evr_credit_out *out)
+{
+	return distance(out->sent, out->limit);
+}
+
+/*
+ * Of a peer that has no receives besides, those for control messages are among its credits. The
+ * rest is more than half, after which it gives some back.
+ */
 void evr_credit_out_init(struct evr_credit_out *out, uint16_t size)
 {
 	*out = (struct evr_credit_out){ .size = size, .limit = size };
+	out->spared = (uint16_t)evr_smaller(EVR_SENDQ_CONTROL, size / 4u);
 }
 
 uint16_t evr_credit_out_left(const struct evr_credit_out *out)
 {
-	return distance(out->sent, out->limit);
+	return unused(out) > out->spared ? (uint16_t)(unused(out) - out->spared) : 0;
 }
 
 void evr_credit_out_take(struct evr_credit_out *out)
@@ -27,9 +40,9 @@ int evr_credit_out_limit(struct evr_credit_out *out, uint32_t limit)
 {
 	uint16_t left = distance(out->sent, (uint16_t)limit);
 
-	if (left > out->size || left < evr_credit_out_left(out))
+	if (left > out->size || left < unused(out))
 		return -ERANGE;
-	if (left == evr_credit_out_left(out))
+	if (left == unused(out))
 		return 0;
 	out->limit = (uint16_t)limit;
 	return 1;

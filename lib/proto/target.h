@@ -34,10 +34,10 @@ void evr_target_start(struct evr_target *target, const struct evr_sge *first);
 /*
  * The peer says that it gave credits, and, when written is EVR_SGE_LEN, an entry with them. Where
  * it is not known whether it did (iWARP), the entry is looked at: all its fields are set when it
- * was written. Of the length, the last of them, some bytes may be there alone; they are known by the
- * first entry's, for rsockets show halves of one size. Returns 1 with a new entry, 0 without; -EBADMSG: it is empty, runs over the end of
- * all addresses, is longer than 2 GiB - 1, comes before the one of its place is used up, or its
- * length is not an entry's.
+ * was written. Of the length, the last of them, some bytes may be there alone; they are known by
+ * the first entry's, for rsockets show halves of one size. Returns 1 with a new entry, 0 without;
+ * -EBADMSG: it is empty, runs over the end of all addresses, is longer than 2 GiB - 1, comes before
+ * the one of its place is used up, or its length is not an entry's.
  */
 int evr_target_announce(struct evr_target *target, uint32_t written);
 

@@ -19,6 +19,7 @@ enum {
 	RX_RKEY = 0xaa,
 	/* The peer's. */
 	PEER_CREDITS = 16,
+	PEER_MESSAGES = 12, /* with data, of them */
 	PEER_TARGET = 0x5000,
 	PEER_TARGET_RKEY = 0x77,
 	PEER_DATA = 0x200000,
@@ -406,7 +407,7 @@ START_TEST(messages_stop_at_the_peers_limit)
 	int i;
 
 	start();
-	for (i = 0; i < PEER_CREDITS; i++) {
+	for (i = 0; i < PEER_MESSAGES; i++) {
 		want = (struct evr_stream_want){ .len = 1 };
 		ck_assert_int_eq(evr_stream_send(&stream, &want, &work), 1);
 		complete();
@@ -478,7 +479,7 @@ START_TEST(a_mapping_is_told_before_data)
 	ck_assert_mem_eq(work.control, bytes, sizeof(bytes));
 	ck_assert_uint_eq(work.rkey, PEER_TARGET_RKEY);
 	assert_next(EVR_STREAM_IOMAP, EVR_STREAM_WRITE_IMM, PEER_TARGET + 56, 24, 0xc0000001);
-	ck_assert_uint_eq(evr_credit_out_left(&stream.credit_out), PEER_CREDITS - 2);
+	ck_assert_uint_eq(evr_credit_out_left(&stream.credit_out), PEER_MESSAGES - 2);
 	ck_assert_int_eq(evr_stream_send(&stream, &want, &work), 1);
 }
 END_TEST
@@ -497,7 +498,7 @@ START_TEST(a_direct_write_goes_to_the_mapping_without_immediate)
 	ck_assert_uint_eq(work.rkey, 0x66);
 	ck_assert_uint_eq(want.len, 30);
 	ck_assert_int_eq(evr_stream_direct(&stream, 1080, &want, &work), -ENXIO);
-	ck_assert_uint_eq(evr_credit_out_left(&stream.credit_out), PEER_CREDITS);
+	ck_assert_uint_eq(evr_credit_out_left(&stream.credit_out), PEER_MESSAGES);
 }
 END_TEST
 
