@@ -15,10 +15,11 @@ sizes="1 100 1000 3000 65536 1048576 6291456"
 
 matrix() {
 	for size in $sizes; do
-		[ $size = 3000 ] && count=400 || count=3
-		for test in a b n; do
+		count=3 tests="a b n"
+		[ "$size" != 3000 ] || count=400 tests=n
+		for test in $tests; do
 			pair "$kind: $1 client, $2 server, riostream -T $test -T v -S $size" \
-				"$1" "$2" riostream "$EVR_IP4" -T v -T $test -S $size -C $count -I 4
+				"$1" "$2" riostream "$EVR_IP4" -T v -T "$test" -S "$size" -C $count -I 4
 		done
 	done
 	test=n
