@@ -162,7 +162,7 @@ static short look_at(struct watch *watch, short wanted, bool deep)
 	pthread_mutex_lock(&rs->lock);
 	evr_rs_enter_rpoll(rs);
 	if (deep)
-		evr_rs_progress(rs);
+		evr_rs_progress_in_all(rs);
 	else
 		evr_rs_take_arrivals(rs);
 	events = evr_rs_poll_events(rs, wanted);

@@ -230,3 +230,10 @@ bool evr_rs_progress(struct evr_rs *rs)
 {
 	return tell(rs, take_arrivals(rs) || take_events(rs));
 }
+
+bool evr_rs_progress_in_all(struct evr_rs *rs)
+{
+	bool any = take_arrivals(rs);
+
+	return tell(rs, take_events(rs) || any);
+}

@@ -261,6 +261,8 @@ bool evr_rs_poll_cq(struct evr_rs *rs);
 /* The queue cannot be polled, or its channel not be read: what was there is lost. */
 void evr_rs_lose_cq(struct evr_rs *rs);
 bool evr_rs_progress(struct evr_rs *rs);
+/* The same of both, for who looks once: what has completed hides nothing. */
+bool evr_rs_progress_in_all(struct evr_rs *rs);
 /* The same without the CM, for who will sleep on its channel if there is nothing. */
 bool evr_rs_take_arrivals(struct evr_rs *rs);
 /* One who may go on for ever without sleeping begins again: now and then that asks the CM. */

@@ -19,7 +19,7 @@
 #include "rs/rs.h"
 #include "unit/cm_unit.h"
 
-enum { FORKS = 40, CHILD_S = 60, LINGER_S = 60 };
+enum { FORKS = 40, CHILD_S = 60, LINGER_S = 60, QUIET_US = 20000 };
 
 /* --- rpoll without events -------------------------------------------------------------------- */
 
@@ -31,6 +31,23 @@ START_TEST(rpoll_for_nothing_reports_a_hangup)
 	ck_assert_ok(rclose(pair.server));
 	pair.server = -1;
 	ck_assert_int_eq(rs_events(pair.client, 0), POLLHUP);
+	rs_close(&pair);
+}
+END_TEST
+
+/* Something came before it, which nobody has looked at. */
+START_TEST(the_first_look_shows_an_end_that_is_long_past)
+{
+	struct rs_pair pair = rs_connect();
+	struct evr_rs *rs = evr_rs_get(pair.client);
+
+	ck_assert_ok(rfcntl(pair.client, F_SETFL, O_RDWR));
+	rs_events(pair.client, POLLOUT);
+	ck_assert_int_eq(rsend(pair.server, "x", 1, 0), 1);
+	ck_assert_int_eq(fake_inject(rs->id, RDMA_CM_EVENT_DISCONNECTED, 0), 0);
+	evr_rs_put(rs);
+	usleep(QUIET_US);
+	ck_assert_int_ne(rs_events(pair.client, POLLIN | POLLOUT) & POLLHUP, 0);
 	rs_close(&pair);
 }
 END_TEST
@@ -1092,6 +1109,7 @@ int main(void)
 {
 	const TTest *const tests[] = {
 		rpoll_for_nothing_reports_a_hangup,
+		the_first_look_shows_an_end_that_is_long_past,
 		rpoll_for_what_there_is_anyway_reports_a_hangup,
 		a_connect_whose_events_cannot_be_read_fails,
 		a_blocking_connect_whose_events_cannot_be_read_fails,
