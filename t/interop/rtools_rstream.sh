@@ -13,8 +13,19 @@ shift
 sizes="1 100 1000 3000 65536 1048576 6291456"
 [ -z "${EVR_BRIEF:-}" ] || sizes="1 3000 65536"
 
+# The distribution's library posts as many receives as it gives credits, and fills all of them with data: on siw,
+# where none waits for another, the control message that comes on top ends the connection of a peer that got no
+# processor for a while.
+overruns() {
+	case $kind:$1:$2 in
+	siw:*@stock:*@stock) return 0 ;;
+	*) return 1 ;;
+	esac
+}
+
 matrix() {
 	for size in $sizes; do
+		[ "$size" = 3000 ] && overruns "$1" "$2" && continue
 		tests="a b n s f r"
 		case $size in
 		1 | 100 | 1000) how="-C 20 -I 3" ;;
