@@ -281,7 +281,7 @@ END_TEST
 enum { MANY = 16 };
 
 static int restless;
-static bool is_speaking;
+static _Thread_local bool is_speaking;
 
 /* As many as are taken from a queue at once. */
 static void speak(void)
