@@ -16,19 +16,20 @@ static uint16_t unused(const struct evr_credit_out *out)
 	return distance(out->sent, out->limit);
 }
 
+void evr_credit_out_init(struct evr_credit_out *out, uint16_t size)
+{
+	*out = (struct evr_credit_out){ .size = size, .limit = size };
+}
+
 /*
  * Of a peer that has no receives besides, those for control messages are among its credits. The
  * rest is more than half, after which it gives some back.
  */
-void evr_credit_out_init(struct evr_credit_out *out, uint16_t size)
-{
-	*out = (struct evr_credit_out){ .size = size, .limit = size };
-	out->spared = (uint16_t)evr_smaller(EVR_SENDQ_CONTROL, size / 4u);
-}
-
 uint16_t evr_credit_out_left(const struct evr_credit_out *out)
 {
-	return unused(out) > out->spared ? (uint16_t)(unused(out) - out->spared) : 0;
+	uint32_t spared = evr_smaller(EVR_SENDQ_CONTROL, out->size / 4u);
+
+	return unused(out) > spared ? (uint16_t)(unused(out) - spared) : 0;
 }
 
 void evr_credit_out_take(struct evr_credit_out *out)

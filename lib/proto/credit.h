@@ -15,7 +15,6 @@ struct evr_credit_out {
 	uint16_t size; /* of the peer's receive queue */
 	uint16_t sent;
 	uint16_t limit;
-	uint16_t spared; /* for control messages, which need none */
 };
 
 void evr_credit_out_init(struct evr_credit_out *out, uint16_t size);

@@ -90,6 +90,8 @@ enum fake_kind {
  * of. The kind to be tested: that of the profile, if one is named.
  */
 enum fake_kind fake_kind_to_test(enum fake_kind otherwise);
+/* The IPv4 address of the device of a kind. */
+const char *fake_ip(enum fake_kind kind);
 
 /* What not all devices have. */
 enum fake_option {

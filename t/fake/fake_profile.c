@@ -181,6 +181,13 @@ enum fake_kind fake_kind_to_test(enum fake_kind otherwise)
 	return profile ? profile->kind : otherwise;
 }
 
+const char *fake_ip(enum fake_kind kind)
+{
+	static const char *const ips[FAKE_KINDS] = { FAKE_ROCE_IP, FAKE_IWARP_IP, FAKE_IB_IP };
+
+	return ips[kind];
+}
+
 enum { DEEP = 256 };
 
 unsigned fake_lacks(enum fake_kind kind)

@@ -17,6 +17,8 @@ sizes="1 100 1000 3000 65536 1048576 6291456"
 # rxe the message that comes on top waits for 655 ms; on siw it ends the connection of a peer that got no processor
 # for a while.
 [ "$kind" = siw ] && many=400 || many=200
+
+# overruns CLIENT SERVER: such a pair.
 overruns() {
 	case $kind:$1:$2 in
 	siw:*@stock:*@stock) return 0 ;;

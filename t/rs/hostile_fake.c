@@ -14,9 +14,7 @@ static void set_up(void)
 
 int main(void)
 {
-	static const char *const ips[FAKE_KINDS] = { FAKE_ROCE_IP, FAKE_IWARP_IP, FAKE_IB_IP };
-
-	hostile_place.ip = ips[fake_kind_to_test(FAKE_ROCE)];
+	hostile_place.ip = fake_ip(fake_kind_to_test(FAKE_ROCE));
 	hostile_place.give_up = fake_time_out_work;
 	return hostile_run(set_up, cm_tear_down);
 }

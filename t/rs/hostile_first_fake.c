@@ -33,20 +33,14 @@ static void turn(void)
 	event_base_loop(loop, EVLOOP_NONBLOCK);
 }
 
-static const char *ip_of_device(void)
-{
-	static const char *const ips[FAKE_KINDS] = { FAKE_ROCE_IP, FAKE_IWARP_IP, FAKE_IB_IP };
-
-	return ips[fake_kind_to_test(FAKE_ROCE)];
-}
-
 /* One name that has the address twice: whoever listens there at the time is asked. */
 static void know_name(void)
 {
 	int fd = memfd_create("hosts", MFD_CLOEXEC);
 	char path[32];
 
-	ck_assert_int_ge(dprintf(fd, "%s twice\n%s twice\n", ip_of_device(), ip_of_device()), 0);
+	ck_assert_int_ge(
+		dprintf(fd, "%s twice\n%s twice\n", hostile_place.ip, hostile_place.ip), 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	ck_assert_int_eq(evdns_base_load_hosts(dns, path), 0);
 	close(fd);
@@ -57,7 +51,7 @@ static void set_up(void)
 	cm_set_up();
 	if (fake_kind_to_test(FAKE_ROCE) != FAKE_ROCE)
 		fake_device_add(fake_kind_to_test(FAKE_ROCE));
-	hostile_place.ip = ip_of_device();
+	hostile_place.ip = fake_ip(fake_kind_to_test(FAKE_ROCE));
 	hostile_place.turn = turn;
 	loop = event_base_new();
 	dns = evdns_base_new(loop, 0);
@@ -107,7 +101,7 @@ static struct evrdma_listener *listen_instead(struct hostile *hostile, uint16_t 
 
 	rdma_destroy_id(hostile->listener);
 	hostile->listener = NULL;
-	inet_pton(AF_INET, ip_of_device(), &addr.sin_addr);
+	inet_pton(AF_INET, hostile_place.ip, &addr.sin_addr);
 	listener = evrdma_listener_new(base, (struct sockaddr *)&addr, NULL, on_request, NULL);
 	ck_assert_ptr_nonnull(listener);
 	return listener;
@@ -155,9 +149,7 @@ static void speak_and_break(struct hostile *hostile)
 	turn();
 }
 
-static void (*const deeds[])(struct hostile *) = { refuse, speak_and_break };
-
-START_TEST(the_second_address_has_nothing_of_the_first)
+static void the_second_has_nothing_of_one_that(void (*does)(struct hostile *hostile))
 {
 	struct evrdma_listener *listener;
 	struct hostile hostile;
@@ -171,7 +163,7 @@ START_TEST(the_second_address_has_nothing_of_the_first)
 	bufferevent_enable(victim, EV_READ | EV_WRITE);
 	hostile_take_request(&hostile);
 	listener = listen_instead(&hostile, port);
-	deeds[_i](&hostile);
+	does(&hostile);
 	while (!honest)
 		turn();
 	ck_assert_uint_ne(shown.target_rkey, hostile.theirs.target_rkey);
@@ -183,23 +175,26 @@ START_TEST(the_second_address_has_nothing_of_the_first)
 	evrdma_listener_close(listener);
 	hostile_close(&hostile);
 }
+
+START_TEST(the_second_address_has_nothing_of_one_that_refused)
+{
+	the_second_has_nothing_of_one_that(refuse);
+}
+END_TEST
+
+START_TEST(the_second_address_has_nothing_of_one_that_spoke_and_broke)
+{
+	the_second_has_nothing_of_one_that(speak_and_break);
+}
 END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("hostile_first");
-	TCase *tcase = tcase_create("addresses");
-	SRunner *runner;
-	int failed;
+	const TTest *const tests[] = {
+		the_second_address_has_nothing_of_one_that_refused,
+		the_second_address_has_nothing_of_one_that_spoke_and_broke,
+	};
 
-	tcase_set_timeout(tcase, 60);
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_loop_test(tcase, the_second_address_has_nothing_of_the_first, 0,
-		sizeof(deeds) / sizeof(deeds[0]));
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return unit_main(
+		"hostile_first", tests, sizeof(tests) / sizeof(tests[0]), set_up, tear_down);
 }

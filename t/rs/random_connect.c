@@ -20,9 +20,7 @@ static int open_one(void)
 
 static struct sockaddr *place_of(const struct random_schedule *s)
 {
-	static const char *const ips[FAKE_KINDS] = { FAKE_ROCE_IP, FAKE_IWARP_IP, FAKE_IB_IP };
-
-	return cm_addr(ips[s->kind], CM_PORT);
+	return cm_addr(fake_ip(s->kind), CM_PORT);
 }
 
 static int listen_with(const struct random_schedule *s, int backlog)

@@ -12,6 +12,7 @@ libevr_test_la_SOURCES = \
 	t/unit/fake_main.c t/unit/fake_main.h \
 	t/unit/fake_raw.c t/unit/fake_raw.h t/unit/fake_raw_verbs.c \
 	t/unit/rs_dgram_unit.c t/unit/rs_dgram_unit.h \
+	t/unit/rs_flood.c t/unit/rs_flood.h \
 	t/unit/rs_unit.c t/unit/rs_unit.h \
 	t/unit/tools_unit.c t/unit/tools_unit.h \
 	t/unit/unit.c t/unit/unit.h

@@ -189,19 +189,47 @@ static in_port_t own_port(int fd)
 	return sin.sin_port;
 }
 
-/* The listener's user is busy meanwhile, and nobody else looks at its events. */
-START_TEST(a_place_is_kept_for_who_has_answered_unread)
+static int blocking_listener_of_one(void)
 {
-	int listener = rs_listener(), first, second, fd;
-	struct sockaddr_in peer;
-	socklen_t len = sizeof(peer);
+	int listener = rs_listener();
 
 	ck_assert_ok(rlisten(listener, 0));
 	ck_assert_ok(rfcntl(listener, F_SETFL, O_RDWR));
+	return listener;
+}
+
+/* Whose answer is held. */
+static int take_the_place(int listener)
+{
+	int client;
+
 	fake_hold(FAKE_RTU);
-	first = rs_client();
-	while (!rs_events(first, POLLOUT))
+	client = rs_client();
+	while (!rs_events(client, POLLOUT))
 		rs_events(listener, POLLIN);
+	return client;
+}
+
+/* It is still there, and all are closed. */
+static void accept_first(int listener, int first, int second)
+{
+	struct sockaddr_in peer;
+	socklen_t len = sizeof(peer);
+	int fd = raccept(listener, (struct sockaddr *)&peer, &len);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_uint_eq(peer.sin_port, own_port(first));
+	ck_assert_ok(rclose(fd));
+	ck_assert_ok(rclose(first));
+	ck_assert_ok(rclose(second));
+	ck_assert_ok(rclose(listener));
+}
+
+/* The listener's user is busy meanwhile, and nobody else looks at its events. */
+START_TEST(a_place_is_kept_for_who_has_answered_unread)
+{
+	int listener = blocking_listener_of_one(), first = take_the_place(listener), second;
+
 	passed_us += NEARLY_US;
 	second = rs_client();
 	while (!waiting(listener)) {
@@ -211,13 +239,7 @@ START_TEST(a_place_is_kept_for_who_has_answered_unread)
 	fake_release(FAKE_RTU);
 	usleep(RINGS_US);
 	ck_assert_uint_eq(waiting(listener), 1);
-	fd = raccept(listener, (struct sockaddr *)&peer, &len);
-	ck_assert_int_ge(fd, 0);
-	ck_assert_uint_eq(peer.sin_port, own_port(first));
-	ck_assert_ok(rclose(fd));
-	ck_assert_ok(rclose(first));
-	ck_assert_ok(rclose(second));
-	ck_assert_ok(rclose(listener));
+	accept_first(listener, first, second);
 }
 END_TEST
 
@@ -233,28 +255,14 @@ static bool has_unread(int listener)
 /* The request of the next one was there first. */
 START_TEST(a_place_is_kept_for_who_answers_behind_a_request)
 {
-	int listener = rs_listener(), first, second, fd;
-	struct sockaddr_in peer;
-	socklen_t len = sizeof(peer);
+	int listener = blocking_listener_of_one(), first = take_the_place(listener), second;
 
-	ck_assert_ok(rlisten(listener, 0));
-	ck_assert_ok(rfcntl(listener, F_SETFL, O_RDWR));
-	fake_hold(FAKE_RTU);
-	first = rs_client();
-	while (!rs_events(first, POLLOUT))
-		rs_events(listener, POLLIN);
 	second = rs_client();
 	while (!has_unread(listener))
 		rs_events(second, POLLOUT);
 	fake_release(FAKE_RTU);
 	passed_us += LONG_US;
-	fd = raccept(listener, (struct sockaddr *)&peer, &len);
-	ck_assert_int_ge(fd, 0);
-	ck_assert_uint_eq(peer.sin_port, own_port(first));
-	ck_assert_ok(rclose(fd));
-	ck_assert_ok(rclose(first));
-	ck_assert_ok(rclose(second));
-	ck_assert_ok(rclose(listener));
+	accept_first(listener, first, second);
 }
 END_TEST
 

@@ -1,9 +1,10 @@
 /* Whom a datagram rsocket knows: by which address, for how long, and who cannot make it forget. */
 #include "unit/rs_dgram_unit.h"
+#include "unit/rs_flood.h"
 
 #include <stdio.h>
 
-enum { STRANGERS = 1200, TURNS = 8, MANY = 16 };
+enum { STRANGERS = 1200, TURNS = 8 };
 
 /* --- strangers ------------------------------------------------------------------------------- */
 
@@ -71,26 +72,6 @@ START_TEST(who_comes_after_the_strangers_is_met_like_any_other)
 }
 END_TEST
 
-static struct {
-	int fd;
-	struct sockaddr_in to;
-} flood;
-static _Thread_local bool is_flooding;
-
-/* As many as are taken from a queue at once. */
-static void send_many(void)
-{
-	int i;
-
-	if (is_flooding)
-		return;
-	is_flooding = true;
-	for (i = 0; i < MANY; i++)
-		rsendto(flood.fd, "x", 1, MSG_DONTWAIT, (struct sockaddr *)&flood.to,
-			sizeof(flood.to));
-	is_flooding = false;
-}
-
 /* While it looks at some the next ones are there. */
 START_TEST(whose_messages_are_dropped_keeps_no_call_for_ever)
 {
@@ -103,11 +84,9 @@ START_TEST(whose_messages_are_dropped_keeps_no_call_for_ever)
 	strange.b_addr = dgram_bind_to(strange.b, DGRAM_HOST);
 	dgram_meet(&strange);
 	ck_assert_ok(rconnect(two.a, (struct sockaddr *)&two.b_addr, sizeof(two.b_addr)));
-	flood.fd = strange.b;
-	flood.to = two.a_addr;
 	/* It is not left to rpoll() any more. */
 	ck_assert_ok(repoll_ctl(epoll_fd, EPOLL_CTL_ADD, two.a, &event));
-	fake_each_call(send_many);
+	rs_flood_from(strange.b, &two.a_addr);
 	ck_assert_fails(rrecv(two.a, &byte, 1, 0), EAGAIN);
 	fake_each_call(NULL);
 	ck_assert_ok(rclose(epoll_fd));
@@ -124,9 +103,7 @@ START_TEST(who_sends_by_udp_is_heard_while_another_never_pauses)
 	char byte;
 
 	dgram_meet(&two);
-	flood.fd = two.b;
-	flood.to = two.a_addr;
-	fake_each_call(send_many);
+	rs_flood_from(two.b, &two.a_addr);
 	dgram_send_plain("127.0.0.2", message, sizeof(message), &two.a_addr);
 	do
 		ck_assert_int_eq(rrecv(two.a, &byte, 1, 0), 1);

@@ -1,5 +1,6 @@
 /* Streams of rsockets. */
 #define _GNU_SOURCE
+#include "unit/rs_flood.h"
 #include "unit/rs_unit.h"
 
 #include <fcntl.h>
@@ -278,32 +279,13 @@ START_TEST(memory_that_is_shown_is_written_to)
 }
 END_TEST
 
-enum { MANY = 16 };
-
-static int restless;
-static _Thread_local bool is_speaking;
-
-/* As many as are taken from a queue at once. */
-static void speak(void)
-{
-	int i;
-
-	if (is_speaking)
-		return;
-	is_speaking = true;
-	for (i = 0; i < MANY; i++)
-		rsend(restless, "x", 1, MSG_DONTWAIT);
-	is_speaking = false;
-}
-
 /* Nothing of it is kept, so that it never has to wait; while some is taken the next is there. */
 START_TEST(who_reads_no_more_is_not_held_by_a_peer_that_never_pauses)
 {
 	struct rs_pair pair = rs_connect();
 
 	ck_assert_ok(rshutdown(pair.server, SHUT_RD));
-	restless = pair.client;
-	fake_each_call(speak);
+	rs_flood_from(pair.client, NULL);
 	ck_assert_int_eq(rsend(pair.server, "y", 1, 0), 1);
 	fake_each_call(NULL);
 	rs_close(&pair);
