@@ -179,15 +179,15 @@ part_of() {
 	shift
 	case $part in
 	normal)
-		EVR_PROFILES='siw irdma-iwarp odd' EVR_DESTROY_EVERY=5 EVR_SCHEDULES=20000 \
+		EVR_PROFILES='siw odd' EVR_DESTROY_EVERY=5 EVR_SCHEDULES=20000 \
 			EVR_PLANTED_EVERY=2 EVR_SERIES=no "$@"
 		;;
 	sanitizers)
-		EVR_PROFILES=mlx5 EVR_PROFILE_SUITES='conform streams' EVR_DESTROY_EVERY=9 \
-			EVR_SWEEP_EVERY=2 EVR_SERIES=no "$@"
+		EVR_PROFILES='mlx5 irdma-iwarp' EVR_PROFILE_SUITES=conform EVR_DESTROY_EVERY=9 \
+			EVR_SWEEP_EVERY=3 EVR_SERIES=no "$@"
 		;;
 	deepsanitizers) EVR_PROFILES='mlx5 odd' EVR_SERIES=no "$@" ;;
-	valgrind) EVR_DESTROY_EVERY=20 "$@" ;;
+	valgrind) EVR_DESTROY_EVERY=31 "$@" ;;
 	deepdist | deepsystem) brief "$@" ;;
 	dist | system) briefest "$@" ;;
 	*) "$@" ;;

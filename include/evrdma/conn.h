@@ -200,7 +200,7 @@ int evrdma_conn_connect(
  * the base is closed: evdns needs it to cancel what it asks. It may be freed in these callbacks.
  * family is AF_UNSPEC, AF_INET or AF_INET6; port is in host order. The addresses are tried in turn
  * until one connects, each for attempt_timeout_ms; the last one's error is reported. A name that is
- * an address asks nobody.
+ * an address asks nobody; one of another family is EVUTIL_EAI_ADDRFAMILY.
  * Returns as above, -EINVAL without evdns or host, and -ENOMEM. Since 0.1.
  */
 int evrdma_conn_connect_hostname(struct evrdma_conn *conn, struct evdns_base *evdns, int family,

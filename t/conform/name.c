@@ -133,6 +133,35 @@ START_TEST(a_name_that_is_an_address_asks_nobody)
 }
 END_TEST
 
+static bool has_failed(struct fixture *f)
+{
+	return ((struct names *)f->tag)->eai;
+}
+
+static const struct {
+	int family;
+	const char *host;
+	int eai;
+} no_names[] = { { AF_INET6, "127.0.0.1", EVUTIL_EAI_ADDRFAMILY },
+	{ AF_INET, "::1", EVUTIL_EAI_ADDRFAMILY }, { AF_UNSPEC, "", EVUTIL_EAI_NONAME },
+	{ AF_UNSPEC, "::1::", EVUTIL_EAI_NONAME } };
+
+START_TEST(what_cannot_be_a_name_asks_nobody)
+{
+	struct names names = { 0 };
+	struct fixture *f = fixture_new_on_machine_time();
+
+	start_names(f, &names);
+	start_server(f, &names);
+	connect_by_name(f, no_names[_i].family, no_names[_i].host);
+	fixture_run_until(f, has_failed, 20000);
+	ck_assert_int_eq(names.eai, no_names[_i].eai);
+	ck_assert_uint_eq(names.asked, 0);
+	end_names(&names);
+	fixture_free(f);
+}
+END_TEST
+
 START_TEST(a_name_in_the_hosts_file_connects)
 {
 	const char *const ips[] = { testbed.ip, NULL };
@@ -351,6 +380,8 @@ TCase *name_case(void)
 	tcase_add_checked_fixture(tc, testbed.start, testbed.stop);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, a_name_that_is_an_address_asks_nobody);
+	tcase_add_loop_test(tc, what_cannot_be_a_name_asks_nobody, 0,
+		sizeof(no_names) / sizeof(no_names[0]));
 	tcase_add_test(tc, a_name_in_the_hosts_file_connects);
 	tcase_add_test(tc, the_addresses_of_a_name_are_tried_in_turn);
 	tcase_add_test(tc, the_error_of_the_last_address_is_told_once);

@@ -68,7 +68,8 @@ end_server() {
 tests() {
 	for test in ping send write read; do
 		for size in 1 32 64 4096 65536 1048576; do
-			cell "$kind: $test of $size bytes" runs $test $size 60 -C 60
+			[ $size -lt 65536 ] && n=60 || n=20
+			cell "$kind: $test of $size bytes" runs $test $size $n -C $n
 		done
 		cell "$kind: $test on three connections" runs $test 3000 900 -C 300 -n 3
 		cell "$kind: $test beside idle ones" runs $test 64 400 -C 200 -n 2 -i 5

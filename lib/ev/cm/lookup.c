@@ -1,7 +1,9 @@
 #include "ev/cm/lookup.h"
 
+#include <arpa/inet.h>
 #include <event2/dns.h>
 #include <event2/util.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +42,14 @@ static void on_answer(int result, struct evutil_addrinfo *addresses, void *arg)
 	evr_base_queue(lookup->base, &lookup->task);
 }
 
+/* Such as no name server knows, also where it is not an address of the family asked for. */
+static bool is_no_name(const char *host)
+{
+	struct in_addr in;
+
+	return !*host || strchr(host, ':') || inet_pton(AF_INET, host, &in) == 1;
+}
+
 struct evr_lookup *evr_lookup_start(struct evrdma_base *base, struct evdns_base *evdns, int family,
 	const char *host, uint16_t port, evr_lookup_cb cb, void *arg)
 {
@@ -54,6 +64,8 @@ struct evr_lookup *evr_lookup_start(struct evrdma_base *base, struct evdns_base 
 	lookup->base = base;
 	lookup->cb = cb;
 	lookup->arg = arg;
+	if (is_no_name(host))
+		hints.ai_flags = EVUTIL_AI_NUMERICHOST;
 	snprintf(service, sizeof(service), "%u", port);
 	request = evdns_getaddrinfo(evdns, host, service, &hints, on_answer, lookup);
 	/* NULL when it was answered already. */

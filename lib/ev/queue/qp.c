@@ -679,22 +679,24 @@ void evr_qp_received(struct evr_qp *qp, struct evrdma_buf *buf, const struct ibv
 		evr_qp_lose(qp, recv.err);
 }
 
-static bool is_over(enum ibv_qp_state state)
+bool evr_qp_is_over(struct evr_qp *qp)
 {
-	return state == IBV_QPS_SQD || state == IBV_QPS_SQE || state == IBV_QPS_ERR;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	if (ibv_query_qp(qp->qp, &attr, IBV_QP_STATE, &init))
+		return false;
+	return attr.qp_state == IBV_QPS_SQD || attr.qp_state == IBV_QPS_SQE ||
+		attr.qp_state == IBV_QPS_ERR;
 }
 
 /* Some devices refuse work for a QP that is over, where others flush it. Neither is the reason. */
 static void refused(struct evr_qp *qp, int err)
 {
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr;
-	int ret = ibv_query_qp(qp->qp, &attr, IBV_QP_STATE, &init);
-
-	if (!ret && is_over(attr.qp_state))
+	if (evr_qp_is_over(qp))
 		be_flushed(qp);
 	else
-		evr_qp_fail(qp, ret ? abs(ret) : err);
+		evr_qp_fail(qp, err);
 }
 
 static void post_due(struct evr_qp *qp)

@@ -228,6 +228,8 @@ bool evr_qp_has_sent_all(const struct evr_qp *qp);
 /* 0, or -EAGAIN. */
 int evr_qp_submit_recv(struct evr_qp *qp, struct evrdma_buf *buf);
 
+/* Whether the device says that it is over, as it may before that is told. Asks the kernel. */
+bool evr_qp_is_over(struct evr_qp *qp);
 /* It is of no use any more, for the reason err. */
 void evr_qp_fail(struct evr_qp *qp, int err);
 /* The same, for a message that is lost: it leaves a gap that no later one may jump. */

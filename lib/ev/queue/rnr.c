@@ -22,13 +22,18 @@ static uint8_t encode(int us)
 	return i < n ? i + 1 : 0;
 }
 
-/* Without it a connection is slow at worst, and works. */
+/*
+ * Without it a connection is slow at worst, and works. One that its peer has ended already does not
+ * take it, which is nobody's failure: its completions say so.
+ */
 void evr_rnr_set(struct evr_qp *qp, int us)
 {
 	struct ibv_qp_attr attr = { .min_rnr_timer = encode(us) };
+	int err;
 
 	if (us < 0 || !qp->qp || qp->in_error || evr_qp_is_iwarp(qp))
 		return;
-	evr_log_failure("setting the RNR timer",
-		abs(ibv_modify_qp(qp->qp, &attr, IBV_QP_MIN_RNR_TIMER)));
+	err = abs(ibv_modify_qp(qp->qp, &attr, IBV_QP_MIN_RNR_TIMER));
+	if (err && !evr_qp_is_over(qp))
+		evr_log_failure("setting the RNR timer", err);
 }
