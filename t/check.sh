@@ -17,7 +17,8 @@ cd "$(dirname "$0")/.."
 top=$PWD
 work=$top/build-check
 short='guest-short sanitizers-short normal-short'
-all='guest-sanitizers sanitizers guest libevent threads normal valgrind system dist'
+# What does one thing after the other goes beside the guests, what keeps every processor busy is last.
+all='guest-sanitizers sanitizers guest dist libevent threads valgrind system normal'
 deep='' brief_guest=yes
 case ${1:-short} in
 short) which=short stages=$short ;;
