@@ -691,7 +691,7 @@ bool evr_qp_is_over(struct evr_qp *qp)
 }
 
 /* Some devices refuse work for a QP that is over, where others flush it. Neither is the reason. */
-static void refused(struct evr_qp *qp, int err)
+__attribute__((cold)) static void refused(struct evr_qp *qp, int err)
 {
 	if (evr_qp_is_over(qp))
 		be_flushed(qp);
