@@ -690,7 +690,10 @@ bool evr_qp_is_over(struct evr_qp *qp)
 		attr.qp_state == IBV_QPS_ERR;
 }
 
-/* Some devices refuse work for a QP that is over, where others flush it. Neither is the reason. */
+/*
+ * Some devices refuse work for a QP that is over, where others flush it. Neither is the reason. Who
+ * posts is not to have it in line: see t/bench/budget.
+ */
 __attribute__((cold)) static void refused(struct evr_qp *qp, int err)
 {
 	if (evr_qp_is_over(qp))
