@@ -163,6 +163,11 @@ void fake_fail_later(const char *name, unsigned n, int err);
  * a test that has its own. NULL: nothing.
  */
 void fake_each_call(void (*hook)(void));
+/*
+ * Runs as this thread comes into each call, and before anything of the fake is held: what others do
+ * meanwhile, and so it may call the library. NULL: nothing.
+ */
+void fake_meanwhile(void (*hook)(void));
 /* How many CQs were made with a completion vector, 0 to 7. */
 unsigned fake_cqs_on(unsigned vector);
 /* How often ibv_create_ah() looked for a neighbour in vain, since it was last asked. */

@@ -139,4 +139,5 @@ void fake_fault_reset(void)
 	}
 	memset(&nth, 0, sizeof(nth));
 	each_call = NULL;
+	fake_meanwhile(NULL);
 }

@@ -287,7 +287,7 @@ START_TEST(who_reads_no_more_is_not_held_by_a_peer_that_never_pauses)
 	ck_assert_ok(rshutdown(pair.server, SHUT_RD));
 	rs_flood_from(pair.client, NULL);
 	ck_assert_int_eq(rsend(pair.server, "y", 1, 0), 1);
-	fake_each_call(NULL);
+	fake_meanwhile(NULL);
 	rs_close(&pair);
 }
 END_TEST
