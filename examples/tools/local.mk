@@ -17,6 +17,7 @@ libevr_tools_la_SOURCES = \
 	examples/tools/ends.c examples/tools/ends.h \
 	examples/tools/options.c examples/tools/options.h \
 	examples/tools/pattern.c examples/tools/pattern.h \
+	examples/tools/perf_complaints.c examples/tools/perf_complaints.h \
 	examples/tools/perf_hist.c examples/tools/perf_hist.h
 
 EVR_TOOL_LIBS = libevr_tools.la libevrdma.la $(RDMACM_LIBS) $(VERBS_LIBS) $(LIBEVENT_LIBS)
@@ -121,7 +122,6 @@ examples_tools_evrdma_perf_SOURCES = \
 	examples/tools/perf_main.c \
 	examples/tools/perf_options.c \
 	examples/tools/perf_report.c \
-	examples/tools/perf_complaints.c examples/tools/perf_complaints.h \
 	examples/tools/perf_server.c \
 	examples/tools/perf_wire.c examples/tools/perf_wire.h
 examples_tools_evrdma_perf_LDADD = $(EVR_TOOL_LIBS)

@@ -241,16 +241,29 @@ static int is_idle(const struct perf_conn *conn)
 	       conn - client->conns >= client->result.connections;
 }
 
+/* How many messages the server has room for, at most. */
+static uint64_t credits_most(const struct perf_client *client)
+{
+	return 2ull * client->window;
+}
+
+/* Room for something, and for no more than was sent. */
+static int is_fair(const struct perf_conn *conn, const struct perf_word *grant)
+{
+	return conn->client->result.test == PERF_SEND && grant->messages &&
+	       grant->messages <= credits_most(conn->client) - conn->credits;
+}
+
 /* Each is said once, and to whom it is of use. */
-static int is_expected_word(const struct perf_conn *conn, enum perf_type type)
+static int is_expected_word(const struct perf_conn *conn, const struct perf_word *word)
 {
 	const struct perf_client *client = conn->client;
 
-	switch (type) {
+	switch (word->type) {
 	case PERF_READY:
 		return conn - client->conns < client->asked && !conn->ready;
 	case PERF_GRANT:
-		return client->there == client->total && !is_idle(conn);
+		return client->there == client->total && !is_idle(conn) && is_fair(conn, word);
 	case PERF_REPORT:
 		return conn->finished && !conn->reported;
 	default:
@@ -270,10 +283,12 @@ static void word_came(struct perf_conn *conn, const struct evrdma_recv *recv)
 {
 	struct perf_word word;
 
-	conn->client->perf->quiet_s = 0;
-	if (perf_word_unpack(&word, recv->data, recv->len) || !is_expected_word(conn, word.type)) {
+	if (perf_word_unpack(&word, recv->data, recv->len) || !is_expected_word(conn, &word)) {
 		check(conn, -EPROTO);
-	} else if (word.type == PERF_READY) {
+		return;
+	}
+	conn->client->perf->quiet_s = 0;
+	if (word.type == PERF_READY) {
 		ready_came(conn, &word);
 	} else if (word.type == PERF_GRANT) {
 		conn->credits += word.messages;
@@ -283,15 +298,22 @@ static void word_came(struct perf_conn *conn, const struct evrdma_recv *recv)
 	}
 }
 
+static int is_answer(const struct perf_conn *conn, const struct evrdma_recv *recv)
+{
+	const struct perf_result *result = &conn->client->result;
+	const uint8_t *data = recv->data;
+
+	return result->test == PERF_PING && recv->len == result->size && data[0] == PERF_DATA &&
+	       conn->done < conn->sent;
+}
+
 static void recv_came(struct evrdma_conn *unused, const struct evrdma_recv *recv, void *arg)
 {
 	struct perf_conn *conn = arg;
-	const uint8_t *data = recv->data;
 
 	if (is_over(conn->client))
 		return;
-	if (recv->len == conn->client->result.size && data[0] == PERF_DATA &&
-		conn->done < conn->sent)
+	if (is_answer(conn, recv))
 		answer_came(conn);
 	else
 		word_came(conn, recv);
@@ -475,7 +497,7 @@ static void begin_next(struct perf_client *client)
 		return;
 	client->begun++;
 	conn->client = client;
-	conn->credits = 2ull * client->window;
+	conn->credits = credits_most(client);
 	perf_check(client->perf, EVRDMA_STEP_CONNECT, begin_one(conn));
 }
 

@@ -20,6 +20,10 @@ static void say_more(struct perf_complaints *complaints)
 		said->more = 0;
 		said->text[0] = '\0';
 	}
+	if (complaints->others)
+		tool_complain(complaints->tool->name, "and %ld more of other kinds",
+			complaints->others);
+	complaints->others = 0;
 }
 
 static void second_is_over(evutil_socket_t unused, short what, void *arg)
@@ -41,15 +45,19 @@ static int begin_second(struct perf_complaints *complaints)
 							: evtimer_add(complaints->timer, &second);
 }
 
-/* Whether it is one of those of this second; now it is, if there is room. */
-static int is_known(struct perf_complaints *complaints, const char *text)
+/* Whether it is only counted in this second. */
+static int is_counted(struct perf_complaints *complaints, const char *text)
 {
 	struct perf_complaint *said = complaints->said, *end = said + PERF_COMPLAINTS_AT_ONCE;
 
+	if (begin_second(complaints))
+		return 0;
 	while (said < end && said->text[0] && strcmp(said->text, text))
 		said++;
-	if (said == end || begin_second(complaints))
-		return 0;
+	if (said == end) {
+		complaints->others++;
+		return 1;
+	}
 	if (said->text[0]) {
 		said->more++;
 		return 1;
@@ -68,7 +76,7 @@ void perf_complain(
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	complaints->tool->status = EXIT_FAILURE;
-	if (!is_known(complaints, text))
+	if (!is_counted(complaints, text))
 		tool_complain(
 			complaints->tool->name, "client %s: %s", address_text(name, addr), text);
 }

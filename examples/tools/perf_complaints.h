@@ -1,7 +1,7 @@
 /*
  * What a server of evrdma-perf says of its clients. Who has thousands of connections is told in two
  * lines, not in thousands: the first at once, and after a second how many more there were of the
- * same.
+ * same. Of different kinds the first few are told like this, and how many others there were.
  */
 #ifndef TOOLS_PERF_COMPLAINTS_H
 #define TOOLS_PERF_COMPLAINTS_H
@@ -23,6 +23,7 @@ struct perf_complaints {
 	struct tool *tool;
 	struct event *timer; /* a second after the first */
 	struct perf_complaint said[PERF_COMPLAINTS_AT_ONCE];
+	long others; /* in this second, when there was no room for them */
 };
 
 /* Makes the tool's status 1. addr: the client's, of this connection. */

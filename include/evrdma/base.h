@@ -85,8 +85,9 @@ struct evrdma_base_options {
 	unsigned spin_us;        /* 0: off. Otherwise a CQ is polled, for some of each turn's time,
 	                            until nothing has completed for so many microseconds, at most
 	                            1000000, before the loop may sleep on it: less latency for more
-	                            processor time. Events of a priority below data_priority wait so
-	                            long */
+	                            processor time. While messages come a turn goes on, within
+	                            cq_budget and turn_budget_us. Events of a priority below
+	                            data_priority wait so long */
 };
 
 void evrdma_base_options_init_sized(struct evrdma_base_options *options, size_t size);

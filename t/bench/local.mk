@@ -38,11 +38,11 @@ check_PROGRAMS += t/bench/instructions
 t_bench_instructions_SOURCES = t/bench/instructions.c
 t_bench_instructions_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/t
 t_bench_instructions_LDADD = libevr_clock.la libevr_ev.la libevr_cm.la libevr_fake.la $(LIBEVENT_LIBS)
-TESTS += t/bench/instructions.sh
+TESTS += t/bench/instructions.sh t/bench/tables.sh
 GUEST_TESTS += t/bench/short.sh:rxe
 endif
 endif
-EXTRA_DIST += t/bench/budget t/bench/instructions.awk t/bench/instructions.sh
+EXTRA_DIST += t/bench/budget t/bench/instructions.awk t/bench/instructions.sh t/bench/tables.sh
 
 # BENCH_ROUNDS=5 BENCH_SCALE=100 (per cent of the messages) BENCH_KIND=rxe BENCH_ROWS="ping send"
 bench: all $(EVR_BENCHES)

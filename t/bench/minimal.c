@@ -23,7 +23,7 @@ static struct event_base *loop;
 static struct ibv_mr *mr;
 static char memory[DEPTH + 1][BYTES];
 static long left, sent;
-static int is_client;
+static int is_client, broken;
 
 static void die(const char *what)
 {
@@ -64,11 +64,13 @@ static void drain(void)
 	struct ibv_wc wc;
 
 	while (ibv_poll_cq(id->recv_cq, 1, &wc) > 0) {
-		if (wc.status != IBV_WC_SUCCESS)
-			event_base_loopbreak(loop);
-		else
+		if (wc.status == IBV_WC_SUCCESS)
 			message_came(wc.wr_id);
+		else
+			broken = 1;
 	}
+	if (broken)
+		event_base_loopbreak(loop);
 }
 
 static void woken(evutil_socket_t fd, short what, void *arg)
@@ -139,7 +141,7 @@ static void run(void)
 	if (is_client)
 		post_send();
 	drain();
-	if (left)
+	if (left && !broken)
 		event_base_dispatch(loop);
 	event_free(event);
 	event_base_free(loop);
@@ -159,6 +161,8 @@ int main(int argc, char **argv)
 		accept_on(argv[1], argv[2]);
 	begin = bench_now_us();
 	run();
+	if (is_client && left)
+		return fprintf(stderr, "minimal: %ld rounds are missing\n", left), 1;
 	if (is_client)
 		printf("%.2f\n", (bench_now_us() - begin) / (double)atol(argv[3]));
 	return 0; /* what is left goes with the process: the other side does not listen to the CM */

@@ -1,18 +1,24 @@
 #!/bin/sh
 # runs.sh rxe|siw [RUNS]: does the window of 64 ever stall? The messages of 64 bytes a second in 20 runs, by
 # events and polling, and in as many of ib_send_bw between them, which meet the same weather; in $EVR_OUT/runs:
-# the median, the slowest and the fastest, what the slowest is of the median, and each run.
+# how many ended with a number, the median of those, the slowest and the fastest, what the slowest is of the
+# median (0 where a run stalled and so has no number), and each run. They begin in turns: whose turn is first
+# changes.
 # needs: two-processors
 . "$top_srcdir/t/bench/sides.sh"
 
 kind=$1 runs=${2:-20}
 n=$(scaled 20000)
 
-# each_run OURS THEIRS: the commands by turns; a number of each to $tmp/ours and $tmp/theirs.
+# run_of NAME: a number, or nothing, as a line of $tmp/NAME.
+run_of() { printf '%s\n' "$($1)" >>"$tmp/$1"; }
+
+# each_run OURS THEIRS: the commands by turns.
 each_run() {
-	for _ in $(seq "$runs"); do
-		$1 >>"$tmp/ours"
-		$2 >>"$tmp/theirs"
+	for round in $(seq "$runs"); do
+		[ $((round % 2)) -eq 0 ] || run_of "$1"
+		run_of "$2"
+		[ $((round % 2)) -eq 1 ] || run_of "$1"
 	done
 }
 
@@ -21,29 +27,30 @@ ours_polling() { ours -e 1000; }
 theirs() { perftest rate ib_send_bw 64 "$n" "$@"; }
 theirs_by_events() { theirs -e; }
 
-# spread NAME FILE: of the numbers there, which goes.
+# spread NAME COMMAND: of its runs.
 spread() {
-	sort -n "$2" | awk -v name="$1" -v all="$(tr '\n' ' ' <"$2")" '
+	grep . "$tmp/$2" | sort -n | awk -v name="$1" -v all="$(sed 's/^$/failed/' "$tmp/$2" | tr '\n' ' ')" \
+		-v runs="$(wc -l <"$tmp/$2")" '
 		{ rate[NR] = $1 }
 		END {
-			if (!NR)
-				exit
-			median = (rate[int((NR + 1) / 2)] + rate[int(NR / 2) + 1]) / 2
-			printf "%s\t%d\t%.0f\t%.0f\t%.0f\t%.2f\t%s\n", name, NR, median, rate[1],
-				rate[NR], rate[1] / median, all
+			low = int((NR + 1) / 2)
+			high = int(NR / 2) + 1
+			median = NR ? (rate[low] + rate[high]) / 2 : 0
+			least = NR && NR == runs ? rate[1] / median : 0
+			printf "%s\t%d of %d\t%.0f\t%.0f\t%.0f\t%.2f\t%s\n", name, NR, runs, median, rate[1],
+				rate[NR], least, all
 		}'
-	rm -f "$2"
 }
 
 dev_up "$kind"
 {
 	printf 'messages/s\truns\tmedian\tslowest\tfastest\tslowest/median\teach\n'
 	each_run ours theirs_by_events
-	spread "by events, evrdma-perf" "$tmp/ours"
-	spread "by events, ib_send_bw -e" "$tmp/theirs"
+	spread "by events, evrdma-perf" ours
+	spread "by events, ib_send_bw -e" theirs_by_events
 	each_run ours_polling theirs
-	spread "polling, evrdma-perf" "$tmp/ours"
-	spread "polling, ib_send_bw" "$tmp/theirs"
+	spread "polling, evrdma-perf" ours_polling
+	spread "polling, ib_send_bw" theirs
 } | tee "$EVR_OUT/runs"
 dev_down
 rm -rf "$tmp"

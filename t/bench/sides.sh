@@ -1,5 +1,5 @@
-# Sourced by table.sh and series.sh: one run of one side, which prints its number, or nothing when it
-# failed. Each has a port of its own.
+# Sourced by the scripts here: one run of one side, which prints its number, or nothing when it failed. Each
+# has a port of its own.
 . "$top_srcdir/t/interop/ends.sh"
 
 perf_bin=$top_builddir/examples/tools/.libs/evrdma-perf
@@ -15,10 +15,37 @@ next_port() {
 	echo $port >"$tmp/port"
 }
 
-# scaled COUNT: as many as the scale leaves of them, 10 at least.
+# scaled COUNT [LEAST]: as many as the scale leaves of them, 10 or so many at least.
 scaled() {
-	set -- $(($1 * scale / 100))
-	[ "$1" -ge 10 ] && echo "$1" || echo 10
+	set -- $(($1 * scale / 100)) "${2:-10}"
+	[ "$1" -ge "$2" ] && echo "$1" || echo "$2"
+}
+
+# row NAME UNIT lower|higher GOAL, then the sides; the first is ours. The goal is one of the ratio; a row whose
+# goal is - has none, and =NUMBER is one for ours alone.
+row() { name=$1 unit=$2 better=$3 goal=$4; }
+
+# side WHOSE COMMAND...: a sample for table.awk.
+side() {
+	whose=$1
+	shift
+	value=$("$@")
+	printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$name" "$unit" "$better" "$goal" "$whose" "$value" >>"$EVR_OUT/samples"
+	echo "$name, $whose: ${value:-failed} $unit"
+}
+
+# begin_samples: of the rows that follow, and what each side of them runs.
+begin_samples() {
+	: >"$EVR_OUT/samples"
+	printf 'row\twhose\tthe client\n' >"$EVR_OUT/commands"
+}
+
+# note_command WORD...: what a side runs, once for each row.
+note_command() {
+	at=$(printf '%s\t%s' "$name" "$whose")
+	[ -z "$whose" ] || grep -qF "$at" "$EVR_OUT/commands" || printf '%s\t%s\n' "$at" "$*" |
+		sed "s|${top_builddir}[^ ]*/||g; s|$ours_bin/||g; s|/usr/bin/||g
+			s|$EVR_IP4|ADDRESS|g; s|$port|PORT|g; s|$EVR_DEV|DEVICE|g" >>"$EVR_OUT/commands"
 }
 
 limit() { busybox timeout 120 "$@"; }
@@ -27,9 +54,10 @@ limit() { busybox timeout 120 "$@"; }
 spent="$top_builddir/t/bench/spent $tmp/spent"
 traced="strace -f -c -o $tmp/calls"
 under=
+whose=
 
-# after WAIT SERVER... -- CLIENT...: what the client prints, once the server is there. The server ends by
-# itself, or is ended.
+# after WAIT SERVER... -- CLIENT...: what the client prints, once the server is there; nothing if that does not
+# come, or the client fails. The server ends by itself, or is ended.
 after() {
 	wait=$1 server_words=
 	shift
@@ -38,12 +66,12 @@ after() {
 		shift
 	done
 	shift
+	note_command "$@"
 	# shellcheck disable=SC2086 # words
 	(exec busybox timeout 120 $server_words) >/dev/null 2>&1 & # what is killed is the server itself
 	server=$!
-	$wait $port >/dev/null 2>&1
 	# shellcheck disable=SC2086 # words
-	limit $under "$@" 2>/dev/null
+	$wait $port >/dev/null 2>&1 && limit $under "$@" >"$tmp/said" 2>/dev/null && cat "$tmp/said"
 	kill $server 2>/dev/null
 	wait $server 2>/dev/null
 }
@@ -68,6 +96,15 @@ perf() {
 	# shellcheck disable=SC2086 # an option with its value
 	at_core ours@ours after wait_listener "$perf_bin" -b "$EVR_IP4" -p $port $spin -- \
 		"$perf_bin" -s "$EVR_IP4" -p $port -J "$@" | field "$want"
+}
+
+perf_mb() { perf bytes_per_s "$@" | awk '{ printf "%.5g\n", $1 / 1e6 }'; }
+
+# perf_us COUNT ARGUMENT...: microseconds of a round, of all of them as the others count them.
+perf_us() {
+	count=$1
+	shift
+	perf seconds -t ping -C "$count" "$@" | awk -v n="$count" '{ printf "%.2f\n", 1e6 * $1 / n }'
 }
 
 # perf_connect N: microseconds of a connection, made and ended.
@@ -111,23 +148,28 @@ ibv_pingpong() {
 # Its clock is the one that /proc/cpuinfo has the speed of; without, as in user-mode Linux, it knows no times.
 perftest_knows_time() { grep -q '^cpu MHz' /proc/cpuinfo; }
 
-# perftest COLUMN TOOL SIZE COUNT [OPTION]...: a column of its row, of MB/s or messages.
+# perftest COLUMN TOOL SIZE COUNT [OPTION]...: a column of its row, of MB/s or messages; at most 64 are under
+# way, as with evrdma-perf. Of small ones its MB/s have no digits left.
 perftest() {
 	perftest_knows_time || return 0
 	next_port
 	column=$1 tool=$2 size=$3 count=$4
 	shift 4
-	set -- "$tool" -R -d "$EVR_DEV" -F -p $port -s "$size" -n "$count" "$@"
+	set -- "$tool" -R -d "$EVR_DEV" -F -p $port -s "$size" -n "$count" -t 64 "$@"
 	after wait_listener "$@" -- "$@" "$EVR_IP4" | awk -v size="$size" -v column="$column" '
-		$1 == size && NF >= 5 && $4 > 0 { print column == "rate" ? $5 * 1e6 : $4 * 1048576 / 1e6 }'
+		$1 != size || NF < 5 || $5 <= 0 { next }
+		column == "rate" { print $5 * 1e6 }
+		column == "mb" { print size < 4096 ? $5 * size : $4 * 1048576 / 1e6 }'
 }
 
-# rstream_us CORE SIZE COUNT [OPTION]...: microseconds of a transfer by the stock tool.
+# rstream_us CORE SIZE COUNT [OPTION]...: microseconds of a transfer by the stock tool, which blocks unless -T
+# says how else.
 rstream_us() {
 	next_port
 	core=$1 size=$2 count=$3
 	shift 3
-	set -- rstream -p $port -T b -S "$size" -C "$count" "$@"
+	case " $* " in *" -T "*) ;; *) set -- -T b "$@" ;; esac
+	set -- rstream -p $port -S "$size" -C "$count" "$@"
 	at_core "stock@$core" after wait_listener "$@" -b "$EVR_IP4" -- "$@" -s "$EVR_IP4" |
 		awk '$1 == "custom" { print $NF }'
 }
@@ -137,43 +179,59 @@ rstream_rate() {
 	rstream_us "$@" | awk '{ if ($1) printf "%.1f\n", 1e6 / $1 }'
 }
 
-# group RECEIVERS SIZE COUNT: what its sender says, in JSON; and what each receiver does, in $tmp/got.RECEIVERS.N.
+# rstream_mb CORE SIZE COUNT: MB/s. It says what a transfer there and back takes, per transfer one way.
+rstream_mb() { rstream_us "$@" | mb_of "$2"; }
+
+# group RECEIVERS SIZE COUNT: what its sender says, in JSON, if each receiver comes to its end; and what that
+# says, in $tmp/got.RECEIVERS.N.
 group() {
 	next_port
 	receivers=
-	rm -f "$tmp/got.$1".*
+	rm -f "$tmp/got.$1".* "$tmp/said"
 	for n in $(seq "$1"); do
 		(at_core ours@ours limit "$perf_bin" -m 239.9.9.9 -b "$EVR_IP4" -p $port -J) >"$tmp/got.$1.$n" &
 		receivers="$receivers $!"
 	done
 	sleep 1
+	set -- "$perf_bin" -t group -s 239.9.9.9 -b "$EVR_IP4" -p $port -S "$2" -C "$3" -J
+	note_command "$@"
 	# shellcheck disable=SC2086 # words
-	at_core ours@ours limit $under "$perf_bin" -t group -s 239.9.9.9 -b "$EVR_IP4" -p $port -S "$2" -C "$3" -J
-	# shellcheck disable=SC2086 # words
-	wait $receivers
+	at_core ours@ours limit $under "$@" >"$tmp/said" && ended=yes || ended=no
+	for receiver in $receivers; do
+		wait "$receiver" || ended=no
+	done
+	[ $ended = no ] || cat "$tmp/said"
 }
 
 group_sent() { group "$@" | field messages_per_s; }
 
-# group_got RECEIVERS COUNT: of the last run with so many, per cent of the count, of the receiver that got least.
+# group_got RECEIVERS COUNT: of the last run with so many, per cent of the count, of the receiver that got
+# least; nothing if one did not say.
 group_got() {
 	for n in $(seq "$1"); do
 		field messages <"$tmp/got.$1.$n"
-	done | sort -n | awk -v sent="$2" 'NR == 1 { printf "%.2f\n", 100 * $1 / sent }'
+	done | sort -n | awk -v sent="$2" -v all="$1" '
+		NR == 1 { least = $1 }
+		END { if (NR == all) printf "%.2f\n", 100 * least / sent }'
 }
 
-# datagrams_got SIZE COUNT: the same of perftest's, whose server ends when it has all.
+# datagrams_got SIZE COUNT: the same of perftest's, whose server ends when it has all, and does not say how many
+# it has else: 100, or 0.
 datagrams_got() {
 	perftest_knows_time || return 0
 	next_port
-	set -- ib_send_bw -R -d "$EVR_DEV" -F -p $port -s "$1" -n "$2" -c UD
-	limit "$@" >/dev/null 2>&1 &
+	set -- ib_send_bw -R -d "$EVR_DEV" -F -p $port -s "$1" -n "$2" -t 64 -c UD
+	note_command "$@" "$EVR_IP4"
+	(exec busybox timeout 120 "$@") >/dev/null 2>&1 &
 	server=$!
-	wait_listener $port
-	limit "$@" "$EVR_IP4" >/dev/null 2>&1
-	(sleep 5; kill $server) 2>/dev/null &
-	wait $server && echo 100 || echo 0
+	wait_listener $port && limit "$@" "$EVR_IP4" >/dev/null 2>&1 && ended=yes || ended=no
+	wait_until 5 is_gone $server || kill $server
+	wait $server && got=100 || got=0
+	[ $ended = no ] || echo $got
 }
+
+# is_gone PID: one that nobody waited for yet is still there, as a zombie.
+is_gone() { [ ! -d "/proc/$1" ] || grep -q '^State:[[:space:]]*Z' "/proc/$1/status"; }
 
 # rounds_us WAY PROGRAM WORD...: of a program whose server takes the same words behind -l.
 rounds_us() {
@@ -201,7 +259,7 @@ stream_us() {
 }
 
 # mb_of BYTES: MB/s, where the microseconds that they took are on stdin.
-mb_of() { awk -v bytes="$1" '$1 > 0 { printf "%.2f\n", bytes / $1 }'; }
+mb_of() { awk -v bytes="$1" '$1 > 0 { printf "%.5g\n", bytes / $1 }'; }
 
 # http_rate rdma|tcp COUNT: requests a second on one connection.
 http_rate() {
@@ -224,45 +282,30 @@ loops_rate() {
 		"$bench/loops" "$EVR_IP4:$port" "$1" "$2"
 }
 
+# spent_by FIELDS COMMAND...: what the client of a side spent, as spent.c has it.
+spent_by() {
+	fields=$1 under=$spent
+	shift
+	rm -f "$tmp/spent"
+	[ -n "$("$@")" ] && cut -d ' ' -f "$fields" "$tmp/spent"
+}
+
+# calls_of COMMAND...: how often it called the kernel.
+calls_of() {
+	under=$traced
+	rm -f "$tmp/calls"
+	[ -n "$("$@")" ] && awk '$NF == "total" { print $4 }' "$tmp/calls"
+}
+
 # perf_peak N, cmtime_peak N: kB of a client with so many connections.
-perf_peak() {
-	under=$spent
-	perf mean -t ping -C 1 -i $(($1 - 1)) >/dev/null
-	peak
-}
-
-cmtime_peak() {
-	under=$spent
-	cmtime_sum stock@stock "$1" >/dev/null
-	peak
-}
-
-peak() { awk '{ print $6 }' "$tmp/spent" && rm "$tmp/spent"; }
-
-calls() { awk '$NF == "total" { print $4 }' "$tmp/calls"; }
+perf_peak() { spent_by 6 perf mean -t ping -C 1 -i $(($1 - 1)); }
+cmtime_peak() { spent_by 6 cmtime_sum stock@stock "$1"; }
 
 # perf_calls N, perftest_calls N [OPTION]..., stream_calls N: kernel calls of who sends so many messages of
 # 64 bytes, 64 of them at a time; rstream sends one half of them and gets the other.
-perf_calls() {
-	under=$traced
-	perf messages -t send -S 64 -w 64 -C "$1" >/dev/null
-	calls
-}
-
-perftest_calls() {
-	count=$1
-	shift
-	perftest_knows_time || return 0
-	under=$traced
-	perftest rate ib_send_bw 64 "$count" -t 64 "$@" >/dev/null
-	calls
-}
-
-stream_calls() {
-	under=$traced
-	rstream_us stock 64 $(($1 / 2)) -I 1 >/dev/null
-	calls
-}
+perf_calls() { calls_of perf messages -t send -S 64 -w 64 -C "$1"; }
+perftest_calls() { calls_of perftest rate ib_send_bw 64 "$@"; }
+stream_calls() { calls_of rstream_us stock 64 $(($1 / 2)) -I 1; }
 
 # per_message CALLS N [OPTION]...: of what a message adds.
 per_message() {

@@ -1,24 +1,11 @@
 #!/bin/sh
 # table.sh rxe|siw ROUNDS: the samples of the table, in $EVR_OUT/samples: row, unit, what is better,
-# the goal of the ratio, whose, number. The sides of a row take turns. BENCH_ROWS has some of what the rows
+# the goal, whose, number or nothing; and in $EVR_OUT/commands what each of them runs. The sides of a row take turns. BENCH_ROWS has some of what the rows
 # are about, see the last lines.
 # needs: two-processors
 . "$top_srcdir/t/bench/sides.sh"
 
 kind=$1 rounds=${2:-3}
-
-# row NAME UNIT lower|higher GOAL, then the sides; the first is ours. A row whose goal is - has none, and
-# =NUMBER is one for ours alone.
-row() { name=$1 unit=$2 better=$3 goal=$4; }
-
-# side WHOSE COMMAND...
-side() {
-	whose=$1
-	shift
-	value=$("$@")
-	printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$name" "$unit" "$better" "$goal" "$whose" "$value" >>"$EVR_OUT/samples"
-	echo "$name, $whose: ${value:-failed} $unit"
-}
 
 connection_rows() {
 	n=$(scaled 1000)
@@ -33,10 +20,10 @@ connection_rows() {
 ping_rows() {
 	n=$(scaled 5000)
 	row "ping of 64 bytes, by events" us lower 1.05
-	side ours perf mean -t ping -C "$n"
+	side ours perf_us "$n"
 	side "minimal loop" minimal_ping "$n"
 	row "ping of 64 bytes, by events, beside no loop" us lower -
-	side ours perf mean -t ping -C "$n"
+	side ours perf_us "$n"
 	side "ibv_rc_pingpong -e" ibv_pingpong "$n" -e
 	row "ping of 64 bytes on 10 of 500 connections" messages/s higher 0.9
 	side ours perf messages_per_s -t ping -C "$((n / 10))" -n 10 -i 490
@@ -48,14 +35,16 @@ send_rows() {
 	row "send of 64 bytes, window of 64, by events" messages/s higher 1.0
 	side ours perf messages_per_s -t send -S 64 -C "$n"
 	side "ib_send_bw -e" perftest rate ib_send_bw 64 "$n" -e
+	side "ib_send_bw -e -l 32" perftest rate ib_send_bw 64 "$((n / 32 * 32))" -e -l 32
 	row "send of 64 bytes, beside a stream" messages/s higher 2.0
 	side ours perf messages_per_s -t send -S 64 -C "$n"
 	side "rstream" rstream_rate stock 64 "$n"
 	for size in 65536 1048576; do
 		n=$(scaled $((200000000 / size)))
-		row "send of $size bytes" MB/s higher 1.0
+		row "send of $size bytes, by events" MB/s higher 1.0
 		side ours perf_mb -t send -S $size -C "$n"
-		side "ib_send_bw" perftest mb ib_send_bw $size "$n"
+		side "ib_send_bw, polling" perftest mb ib_send_bw $size "$n"
+		side "ib_send_bw -e" perftest mb ib_send_bw $size "$n" -e
 		row "send of $size bytes, beside a stream" MB/s higher 1.5
 		side ours perf_mb -t send -S $size -C "$n"
 		side "rstream" rstream_mb stock $size "$n"
@@ -65,7 +54,7 @@ send_rows() {
 polling_rows() {
 	n=$(scaled 20000)
 	row "ping of 64 bytes, polling" us lower 1.05
-	side ours perf mean -t ping -C "$n" -e 1000
+	side ours perf_us "$n" -e 1000
 	side "ibv_rc_pingpong" ibv_pingpong "$n"
 	row "send of 64 bytes, window of 64, polling" messages/s higher 1.0
 	side ours perf messages_per_s -t send -S 64 -C "$n" -e 1000
@@ -73,17 +62,12 @@ polling_rows() {
 	side "ib_send_bw -l 32" perftest rate ib_send_bw 64 "$((n / 32 * 32))" -l 32
 }
 
-perf_mb() { perf bytes_per_s "$@" | awk '{ printf "%.2f\n", $1 / 1e6 }'; }
-
-# rstream says what a transfer there and back takes, per transfer one way.
-rstream_mb() { rstream_us "$@" | awk -v size="$2" '{ if ($1) printf "%.2f\n", size / $1 }'; }
-
 rdma_rows() {
 	for op in write read; do
 		n=$(scaled 3000)
-		row "RDMA $op of 65536 bytes" MB/s higher 1.0
+		row "RDMA $op of 65536 bytes, by events" MB/s higher 1.0
 		side ours perf_mb -t $op -S 65536 -C "$n"
-		side "ib_${op}_bw" perftest mb ib_${op}_bw 65536 "$n"
+		side "ib_${op}_bw, polling" perftest mb ib_${op}_bw 65536 "$n"
 	done
 }
 
@@ -120,7 +104,7 @@ call_rows() {
 	n=$(scaled 20000)
 	row "kernel calls of a sender for a message of 64 bytes, window of 64" calls lower =0.1
 	side ours per_message perf_calls "$n"
-	side "ib_send_bw -l 32" per_message perftest_calls "$((n / 320 * 320))" -l 32
+	side "ib_send_bw -l 32" per_message perftest_calls "$(($(scaled 20000 320) / 320 * 320))" -l 32
 	side "ib_send_bw -e" per_message perftest_calls "$n" -e
 	side "rstream" per_message stream_calls "$n"
 }
@@ -218,7 +202,7 @@ is_possible() {
 
 dev_up "$kind"
 machine >"$EVR_OUT/machine"
-: >"$EVR_OUT/samples"
+begin_samples
 for round in $(seq "$rounds"); do
 	echo "round $round of $rounds"
 	for about in ${BENCH_ROWS:-connection ping send call polling rdma stream socket bufferevent loop idle group}; do

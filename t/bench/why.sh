@@ -14,7 +14,7 @@ kind=$1
 per_one() {
 	awk -v many="$1" '
 		NR == 1 { for (i = 1; i <= NF; i++) first[i] = $i }
-		NR == 2 { for (i = 1; i <= NF; i++) printf "%.2f\t", ($i - first[i]) / many }
+		NR == 2 { for (i = 1; i <= NF; i++) printf "%s%.2f", (i > 1 ? "\t" : ""), ($i - first[i]) / many }
 		END { if (NR < 2) printf "failed" }'
 }
 
@@ -23,22 +23,12 @@ of() {
 	name=$1 n=$2 few=$(($2 / 10))
 	shift 2
 	took=$(for count in $few "$n"; do
-		rm -f "$tmp/spent"
-		(under=$spent && "$@" "$count" >/dev/null)
-		cut -d ' ' -f 1-5 "$tmp/spent"
+		(spent_by 1-5 "$@" "$count")
 	done 2>/dev/null | per_one $((n - few)))
 	called=$(for count in $few $((2 * few)); do
-		rm -f "$tmp/calls"
-		(under=$traced && "$@" "$count" >/dev/null)
-		calls
+		(calls_of "$@" "$count")
 	done 2>/dev/null | per_one "$few")
-	printf '%s\t%s%s\n' "$name" "$took" "$called" | tee -a "$EVR_OUT/why"
-}
-
-# at_least_100 COUNT: what the scale leaves of it.
-at_least_100() {
-	set -- "$(scaled "$1")"
-	[ "$1" -ge 100 ] && echo "$1" || echo 100
+	printf '%s\t%s\t%s\n' "$name" "$took" "$called" | tee -a "$EVR_OUT/why"
 }
 
 perf_ping() { perf mean -t ping -C "$1"; }
@@ -56,7 +46,7 @@ stream_round() { stream_us "$1" 64 64 "$2"; }
 stream_blocks() { stream_us "$1" $((65536 * $2)) 1 1; }
 
 rounds() {
-	n=$(at_least_100 4000)
+	n=$(scaled 4000 100)
 	of "ping by events, evrdma-perf" "$n" perf_ping
 	of "ping by events, minimal loop" "$n" minimal_ping
 	of "ping by events, ibv_rc_pingpong -e" "$n" ibv_event_ping
@@ -69,7 +59,7 @@ rounds() {
 }
 
 polled() {
-	n=$(at_least_100 4000)
+	n=$(scaled 4000 100)
 	of "ping polling, evrdma-perf" "$n" perf_polled_ping
 	of "ping polling, ibv_rc_pingpong" "$n" ibv_pingpong
 	of "ping of an rsocket in rpoll, ours" "$n" socket_round ours rpoll
@@ -78,7 +68,7 @@ polled() {
 }
 
 messages() {
-	n=$(at_least_100 20000)
+	n=$(scaled 20000 100)
 	of "send of 64 bytes, evrdma-perf" "$n" perf_send 64
 	of "send of 64 bytes, ib_send_bw" "$n" ib_send 64
 	of "multicast of 100 bytes, evrdma-perf" "$n" group 1 100
@@ -86,7 +76,7 @@ messages() {
 }
 
 blocks() {
-	n=$(at_least_100 2000)
+	n=$(scaled 2000 100)
 	of "block of 64 KiB, evrdma-perf" "$n" perf_send 65536
 	of "block of 64 KiB, ib_send_bw" "$n" ib_send 65536
 	of "block of 64 KiB, rsocket in epoll" "$n" socket_blocks ours epoll
@@ -99,41 +89,50 @@ blocks() {
 # Ticks of all processors so far: idle ones, and all.
 ticks() { awk '$1 == "cpu" { for (i = 2; i <= 9; i++) all += $i; print $5, all }' /proc/stat; }
 
-# idle_while NAME COMMAND...
-idle_while() {
-	name=$1
-	shift
-	printf '%s %s %s\n' "$(ticks)" "$("$@")" "$(ticks)" |
-		awk -v name="$name" '{ printf "%s\t%.0f messages/s\t%.0f %% idle\n", name, $3, 100 * ($4 - $1) / ($5 - $2) }' |
-		tee -a "$EVR_OUT/why"
+# ticks_of COMMAND...: idle ones and all while it runs, and what it prints, if it does.
+ticks_of() {
+	before=$(ticks)
+	found=$("$@")
+	[ -z "$found" ] || echo "$before $(ticks) $found" | awk '{ print $3 - $1, $4 - $2, $5 }'
+}
+
+# idle_with LOOPS: of the processors, what is left idle by so many on either side. What the programs take to
+# begin and to end is taken off, as with the others.
+idle_with() {
+	n=$(scaled 100000)
+	{ ticks_of loops_rate "$1" $((n / 10)); ticks_of loops_rate "$1" "$n"; } | awk -v loops="$1" '
+		NR == 1 { idle = $1; all = $2 }
+		NR == 2 && $2 > all { share = sprintf("%.0f messages/s\t%.0f %% idle", $3, 100 * ($1 - idle) / ($2 - all)) }
+		END { printf "processors beside %d loops that send and %d that answer\t%s\n", loops, loops,
+			share == "" ? "failed" : share }' | tee -a "$EVR_OUT/why"
 }
 
 idle() {
-	n=$(scaled 20000)
 	for loops in 1 2 4; do
-		idle_while "processors beside $loops loops that send and $loops that answer" loops_rate $loops "$n"
+		idle_with $loops
 	done
 }
 
-# resident: kB of the last evrdma-perf that are memory of its own, and that are mapped.
-resident() {
-	awk '/^RssAnon/ { own = $2 } /^RssFile|^RssShmem/ { mapped += $2 } END { print own, mapped }' \
-		"/proc/$(pgrep -n evrdma-perf)/status"
-}
+# has_queues PID MANY
+has_queues() { [ "$(resources "$1" | sed 's/^qp \([0-9]*\).*/\1/')" -ge "$2" ]; }
 
-# resident_with N: while it sends on one connection, and the others do nothing.
+# resident_with N: kB of a client that sends on one connection while the others do nothing: memory of its own, and
+# what is mapped.
 resident_with() {
-	(perf mean -t ping -C 1000000 -i $(($1 - 1)) >/dev/null) &
-	sleep $((1 + $1 / 100)) # to connect them
-	resident
-	pkill evrdma-perf
+	printf '#!/bin/sh\necho $$ >%s\nexec "$@"\n' "$tmp/pid" >"$tmp/named"
+	rm -f "$tmp/pid"
+	(under="sh $tmp/named" && perf mean -t ping -C 1000000000 -i $(($1 - 1)) >/dev/null) &
+	wait_until 20 test -s "$tmp/pid" && wait_until 60 has_queues "$(cat "$tmp/pid")" "$1" &&
+		awk '/^RssAnon/ { own = $2 } /^RssFile|^RssShmem/ { mapped += $2 } END { print own, mapped }' \
+			"/proc/$(cat "$tmp/pid")/status"
+	kill "$(cat "$tmp/pid")"
 	wait
 }
 
 memory() {
-	n=$(scaled 1000)
-	printf 'memory of an idle connection\t%s\tkB: its own, mapped\n' \
-		"$({ resident_with 10; resident_with "$n"; } | per_one $((n - 10)))" | tee -a "$EVR_OUT/why"
+	n=$(scaled 1000 100)
+	found=$({ resident_with 10; resident_with "$n"; } | per_one $((n - 10)))
+	printf 'memory of an idle connection\t%s\tkB: its own, mapped\n' "$found" | tee -a "$EVR_OUT/why"
 }
 
 dev_up "$kind"
@@ -142,3 +141,4 @@ for about in ${BENCH_ROWS:-rounds polled messages blocks idle memory}; do
 	[ "$about:$(nproc)" = polled:1 ] || $about # two that poll want two processors
 done
 dev_down
+rm -rf "$tmp"

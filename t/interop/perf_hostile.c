@@ -3,6 +3,8 @@
  *
  *   perf_hostile SEED ADDRESS PORT                  a server: each message is answered with some
  *   perf_hostile SEED ADDRESS PORT CONNECTIONS      clients, one after the other
+ *   perf_hostile SEED ADDRESS PORT keep             a server that is ready and takes nothing, but
+ *                                                   says something twice a second for ever
  *
  * What it says follows from the seed. A server ends by SIGTERM, clients when the last is closed.
  */
@@ -11,6 +13,7 @@
 #include <arpa/inet.h>
 #include <event2/event.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +21,7 @@
 #include "perf_wire.h"
 #include "schedule/random.h"
 
-enum { BYTES = 4096, DEPTH = 32, WORDS_MOST = 4, CLIENT_MS = 200 };
+enum { BYTES = 4096, DEPTH = 32, WORDS_MOST = 4, CLIENT_MS = 200, KEEP_MS = 500 };
 
 static struct random dice;
 static struct evrdma_base *base;
@@ -27,6 +30,7 @@ static struct sockaddr_in peer;
 static struct event *timer; /* of a client that has said what it had to say */
 static struct evrdma_conn *client;
 static long left; /* clients */
+static int keeps;
 
 static void ended(const char *what)
 {
@@ -91,6 +95,97 @@ static void fill_options(struct evrdma_conn_options *options)
 	options->responder_resources = options->initiator_depth = 1;
 }
 
+/* --- a server that keeps its clients --------------------------------------------------------- */
+
+/* What is said again and again on one connection. */
+struct kept {
+	struct evrdma_conn *conn;
+	bool idle; /* a word on one of those would end it */
+	struct event *timer;
+	uint8_t bytes[BYTES];
+	size_t len;
+};
+
+static void say_bytes(struct evrdma_conn *conn, const void *bytes, size_t len)
+{
+	struct evrdma_buf *buf = evrdma_pool_get(pool);
+
+	if (!buf)
+		ended("evrdma_pool_get");
+	memcpy(evrdma_buf_data(buf), bytes, len);
+	evrdma_conn_send(conn, buf, len, NULL, NULL);
+	evrdma_buf_unref(buf);
+}
+
+static void say_again(evutil_socket_t unused, short what, void *arg)
+{
+	const struct kept *kept = arg;
+
+	say_bytes(kept->conn, kept->bytes, kept->len);
+}
+
+static void say_ready(struct evrdma_conn *conn, const struct evrdma_recv *recv, void *unused)
+{
+	const struct perf_word ready = { .type = PERF_READY };
+	uint8_t bytes[PERF_WORD_BYTES];
+	struct perf_word word;
+
+	if (perf_word_unpack(&word, recv->data, recv->len) || word.type != PERF_START)
+		return;
+	perf_word_pack(&ready, bytes);
+	say_bytes(conn, bytes, sizeof(bytes));
+}
+
+static void kept_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
+	const struct evrdma_error *error, void *arg)
+{
+	const struct timeval time = { 0, KEEP_MS * 1000 };
+	struct kept *kept = arg;
+
+	if (event == EVRDMA_CONN_CONNECTED && !kept->idle) {
+		event_add(kept->timer, &time);
+	} else if (event == EVRDMA_CONN_ERROR || event == EVRDMA_CONN_DISCONNECTED) {
+		evrdma_conn_close(conn);
+	} else if (event == EVRDMA_CONN_CLOSED) {
+		event_free(kept->timer);
+		free(kept);
+	}
+}
+
+/* Of nothing, of more than was sent, or an answer to what asks for none. */
+static void choose_what_to_say(struct kept *kept)
+{
+	const struct perf_word grant = { .type = PERF_GRANT, .messages = some_number() };
+
+	kept->len = random_once_in(&dice, 3) ? 64 : PERF_WORD_BYTES; /* data, of -S 64 */
+	if (kept->len == PERF_WORD_BYTES)
+		perf_word_pack(&grant, kept->bytes);
+}
+
+static bool is_idle(const struct evrdma_request *request)
+{
+	struct perf_hello hello;
+	size_t len;
+	const void *greeting = evrdma_request_get_private_data(request, &len);
+
+	return perf_hello_unpack(&hello, greeting, len) || hello.test == PERF_CONNECT;
+}
+
+static void keep(struct evrdma_conn *conn, const struct evrdma_request *request)
+{
+	struct kept *kept = calloc(1, sizeof(*kept));
+
+	if (!kept)
+		ended("calloc");
+	choose_what_to_say(kept);
+	kept->idle = is_idle(request);
+	kept->conn = conn;
+	kept->timer = event_new(evrdma_base_get_event_base(base), -1, EV_PERSIST, say_again, kept);
+	if (!kept->timer)
+		ended("event_new");
+	evrdma_conn_setcb(conn, say_ready, kept_event, kept);
+}
+
 /* --- a server -------------------------------------------------------------------------------- */
 
 static void server_event(struct evrdma_conn *conn, enum evrdma_conn_event event,
@@ -109,7 +204,7 @@ static void request_came(
 	struct evrdma_conn *conn;
 	uint8_t noise[PERF_REFUSAL_BYTES];
 
-	if (random_once_in(&dice, 20)) {
+	if (!keeps && random_once_in(&dice, 20)) {
 		perf_refusal_pack((enum perf_refusal)random_below(&dice, 8), noise);
 		evrdma_request_reject(request, noise, sizeof(noise));
 		return;
@@ -118,7 +213,10 @@ static void request_came(
 	conn = evrdma_conn_new(base, &options);
 	if (!conn)
 		ended("evrdma_conn_new");
-	evrdma_conn_setcb(conn, recv_came, server_event, NULL);
+	if (keeps)
+		keep(conn, request);
+	else
+		evrdma_conn_setcb(conn, recv_came, server_event, NULL);
 	if (evrdma_conn_accept(conn, request))
 		evrdma_conn_close(conn);
 }
@@ -226,7 +324,7 @@ int main(int argc, char **argv)
 
 	peer.sin_family = AF_INET;
 	if (!loop || argc < 4 || inet_pton(AF_INET, argv[2], &peer.sin_addr) != 1) {
-		fprintf(stderr, "usage: perf_hostile SEED ADDRESS PORT [CONNECTIONS]\n");
+		fprintf(stderr, "usage: perf_hostile SEED ADDRESS PORT [CONNECTIONS|keep]\n");
 		return 1;
 	}
 	dice.state = strtoull(argv[1], NULL, 10);
@@ -235,6 +333,7 @@ int main(int argc, char **argv)
 	pool = base ? evrdma_pool_new(base, BYTES, 0) : NULL;
 	if (!pool)
 		ended("evrdma_base_new");
+	keeps = argc > 4 && !strcmp(argv[4], "keep");
 	left = argc > 4 ? atol(argv[4]) : 0;
 	if (left)
 		start_clients(loop);

@@ -35,6 +35,10 @@ dev_up "$kind"
 wait_listener 7475
 cell "$kind: a client ends, whatever its server says and when" client_ends
 cell "$kind: that server ends well" server_ends 0
+"$hostile" "$seed" "$EVR_IP4" 7475 keep & server=$!
+wait_listener 7475
+cell "$kind: a client is kept by no words that bring nothing" client_ends
+cell "$kind: who said them ends well" server_ends 0
 "$perf" -b "$EVR_IP4" 2>"$tmp/server.err" & server=$!
 wait_listener 7474
 cell "$kind: clients may say what they like" timeout 300 "$hostile" "$seed" "$EVR_IP4" 7474 $((5 * runs))
