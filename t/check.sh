@@ -6,7 +6,7 @@
 #	t/check.sh               the short one: normal and with sanitizers, and a guest with rxe and siw
 #	t/check.sh all           every test, the gate: of what is drawn, or alike, as much as finds a mistake
 #	t/check.sh STAGE...      some of: guest-short guest sanitizers libevent threads normal valgrind system
-#	                         dist guest-sanitizers
+#	                         dist packages guest-sanitizers
 #	t/check.sh deep [STAGE]...  all, or some, at full length: more schedules, devices, sizes and rounds
 #
 # The first run installs Debian packages and builds a kernel for the guests, a few minutes beside the
@@ -17,8 +17,8 @@ cd "$(dirname "$0")/.."
 top=$PWD
 work=$top/build-check
 short='guest-short sanitizers-short normal-short'
-# What does one thing after the other goes beside the guests, what keeps every processor busy is last.
-all='guest-sanitizers sanitizers guest dist libevent threads valgrind system normal'
+# What does one thing after the other goes beside others, what keeps every processor busy is last.
+all='guest-sanitizers sanitizers guest dist libevent threads packages valgrind system normal'
 deep='' brief_guest=yes
 case ${1:-short} in
 short) which=short stages=$short ;;
@@ -30,7 +30,7 @@ deep)
 	;;
 *) which='' stages=$* ;;
 esac
-passed=0 failed=0 skipped=0 built='' guest_pid='' kernels_pid=''
+passed=0 failed=0 skipped=0 built='' guest_pid='' kernels_pid='' beside_pid=''
 jobs=$(($(nproc) * 2)) # for tests, which wait as well as work
 unset MAKEFLAGS MFLAGS MAKELEVEL top_srcdir top_builddir
 
@@ -77,14 +77,12 @@ end_step() {
 	took="$(($(date +%s) - since)) s, processors $((worked - worked_before)) s"
 }
 
-# step NAME COMMAND...: one cell; the output goes to a log, shown when it fails.
-step() {
-	name=$1
-	log=$work/log/$(echo "$name" | tr -d : | tr ' /' '__').log
-	shift
-	begin_step
-	"$@" >"$log" 2>&1 </dev/null && status=0 || status=$?
-	end_step
+# log_of NAME: where a step's output goes.
+log_of() { echo "$work/log/$(echo "$1" | tr -d : | tr ' /' '__').log"; }
+
+# judge NAME LOG STATUS TOOK: one cell.
+judge() {
+	name=$1 log=$2 status=$3 took=$4
 	if [ "$status" -eq 0 ]; then
 		count 1 0 0
 		say "ok - $name ($took)"
@@ -95,6 +93,32 @@ step() {
 		grep -v '^PASS: ' "$log" | tail -n 60
 		return 1
 	fi
+}
+
+# step NAME COMMAND...: one cell; the output goes to a log, shown when it fails.
+step() {
+	name=$1 log=$(log_of "$1")
+	shift
+	begin_step
+	"$@" >"$log" 2>&1 </dev/null && status=0 || status=$?
+	end_step
+	judge "$name" "$log" "$status" "$took"
+}
+
+# beside NAME COMMAND...: the same, beside the stages that follow, as far as end_beside.
+beside() {
+	beside_name=$1 beside_since=$(date +%s)
+	shift
+	"$@" >"$(log_of "$beside_name")" 2>&1 </dev/null &
+	beside_pid=$!
+}
+
+end_beside() {
+	[ -n "$beside_pid" ] || return 0
+	wait "$beside_pid" && status=0 || status=$?
+	beside_pid=
+	judge "$beside_name" "$(log_of "$beside_name")" $status \
+		"ended within $(($(date +%s) - beside_since)) s" || :
 }
 
 # --- stages ------------------------------------------------------------------
@@ -247,8 +271,11 @@ stage() {
 	system) build_tests system --with-system-librdmacm && part_of "$1" make_check system ;;
 	dist)
 		build normal || return 0
-		step "normal: make check-dist" part_of "$1" in_tree normal make -j"$jobs" check-dist || :
-		make_check normal check-packages
+		beside "normal: make check-dist" part_of "$1" in_tree normal make -j"$jobs" check-dist
+		;;
+	packages) # of the tarball, which that stage makes as well
+		end_beside
+		build normal && make_check normal check-packages
 		;;
 	guest-short) guest normal check-guest-short ;;
 	guest) guest normal check-guest ;;
@@ -277,6 +304,7 @@ finish() {
 	for group in $guest_pid $kernels_pid; do
 		kill -- "-$group" 2>/dev/null || :
 	done
+	[ -z "$beside_pid" ] || kill "$beside_pid" 2>/dev/null || :
 	[ ! -s "$work/log/failures" ] || { say "what failed or was skipped:"; cat "$work/log/failures"; }
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[ "$passed" -gt 0 ] && [ "$failed" -eq 0 ] && [ "$skipped" -eq 0 ]
@@ -296,6 +324,7 @@ case " $stages " in # the same of this
 *" libevent "*) t/conform/libevent_source.sh >"$work/log/libevent.log" 2>&1 </dev/null & ;;
 esac
 for s in $stages; do stage "$s"; done
+end_beside
 end_guest
 [ -z "$which" ] || check_cells
 say "$(($(date +%s) - begin)) s in all"

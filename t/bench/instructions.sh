@@ -51,8 +51,15 @@ costliest() {
 # is_counted TAKES: or cannot be: valgrind runs no program with sanitizers.
 is_counted() { [ "${1:-0}" -gt 0 ] || [ -n "$(make_var EVR_SAN_FLAGS)" ]; }
 
+# can_count: whether there is anything to count with.
+can_count() { have valgrind || [ -n "$(make_var EVR_SAN_FLAGS)" ]; }
+
 # cell MODE FEW MANY
 cell() {
+	if ! can_count; then
+		skip "$1" "there is no valgrind"
+		return
+	fi
 	allowed=$(budget_of "$1") takes=
 	! count "$@" || takes=$(sed -n 's/ total$//p' "$scratch/$1")
 	costliest "$1"

@@ -14,12 +14,13 @@ transfers() {
 
 dev_up "$kind"
 begin_samples
-for _ in $(seq "$rounds"); do
+for round in $(seq "$rounds"); do
 	for way in b n; do
 		transfers $way 64 "$(scaled 2000)"
 		transfers $way 65536 "$(scaled 100)"
 		transfers $way 1048576 "$(scaled 10)"
 	done
+	end_row
 done
 awk -f "$top_srcdir/t/bench/table.awk" "$EVR_OUT/samples"
 dev_down

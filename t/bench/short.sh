@@ -11,12 +11,9 @@ measured() { (EVR_OUT=$out/$1 && export EVR_OUT && mkdir "$EVR_OUT" && "$top_src
 
 has_number() { awk -F '\t' -v row="$1" -v side="$2" '$1 == row && $5 == side { n = $6 } END { exit !(n > 0) }' "$out/table/samples"; }
 
-# Of perftest where it has no clock; ibv_rc_pingpong is not of it.
-knows_no_time() { case $1 in ib_*) ! perftest_knows_time ;; *) false ;; esac; }
-
 each_side() {
 	while IFS="$(printf '\t')" read -r row _ _ _ side _; do
-		knows_no_time "$side" || cell "$kind: $row, $side" has_number "$row" "$side"
+		cell "$kind: $row, $side" has_number "$row" "$side"
 	done <"$out/table/samples"
 }
 
@@ -74,12 +71,17 @@ says_nothing() {
 	[ -z "$found" ]
 }
 
+says_number() { "$@" | grep -E '^[1-9][0-9]*$'; }
+
+client() { after true true -- sh -c 'echo 1'; }
 without_server() { after false true -- echo 1; }
 failing_client() { after true true -- sh -c 'echo 1; exit 1'; }
 only_few() { [ "$1" -gt 20 ] || echo 1; }
 failing_sides() {
 	cell "$kind: no number where no server came" says_nothing without_server
 	cell "$kind: no number of a client that fails" says_nothing failing_client
+	cell "$kind: calls of a client that does not" says_number calls_of client
+	cell "$kind: and memory" says_number spent_by 6 client
 	cell "$kind: no calls of a client that fails" says_nothing calls_of failing_client
 	cell "$kind: no memory of a client that fails" says_nothing spent_by 6 failing_client
 	cell "$kind: no difference where one of two fails" says_nothing per_message only_few 100

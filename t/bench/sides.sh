@@ -9,8 +9,9 @@ tmp=$(mktemp -d)
 echo 20000 >"$tmp/port"
 scale=${BENCH_SCALE:-100}
 
-# Into $port; a side may be a subshell.
+# Into $port; a side may be a subshell. What says nothing else is run on the distribution's librdmacm.
 next_port() {
+	core=stock@stock
 	port=$(($(cat "$tmp/port") + 1))
 	echo $port >"$tmp/port"
 }
@@ -23,10 +24,21 @@ scaled() {
 
 # row NAME UNIT lower|higher GOAL, then the sides; the first is ours. The goal is one of the ratio; a row whose
 # goal is - has none, and =NUMBER is one for ours alone.
-row() { name=$1 unit=$2 better=$3 goal=$4; }
+row() {
+	end_row
+	name=$1 unit=$2 better=$3 goal=$4
+}
 
-# side WHOSE COMMAND...: a sample for table.awk.
+# side WHOSE COMMAND...: whose words have no blanks. What cannot be measured here is no side.
 side() {
+	case $1 in ib_*) perftest_knows_time || return 0 ;; esac
+	whose=$1
+	shift
+	printf '%s\t%s\n' "$whose" "$*" >>"$tmp/sides"
+}
+
+# sample WHOSE COMMAND...: one for table.awk.
+sample() {
 	whose=$1
 	shift
 	value=$("$@")
@@ -34,21 +46,36 @@ side() {
 	echo "$name, $whose: ${value:-failed} $unit"
 }
 
+# end_row: runs the sides, which begin with the first one and the last by turns, as $round has it.
+end_row() {
+	[ -s "$tmp/sides" ] || return 0
+	[ $((round % 2)) -eq 1 ] && order=cat || order=tac
+	$order "$tmp/sides" >"$tmp/in_turn"
+	rm "$tmp/sides"
+	while IFS="$(printf '\t')" read -r whose words <&3; do
+		# shellcheck disable=SC2086 # words
+		sample "$whose" $words
+	done 3<"$tmp/in_turn"
+}
+
 # begin_samples: of the rows that follow, and what each side of them runs.
 begin_samples() {
 	: >"$EVR_OUT/samples"
-	printf 'row\twhose\tthe client\n' >"$EVR_OUT/commands"
+	printf 'row\twhose\tlibrdmacm\tthe client\n' >"$EVR_OUT/commands"
 }
 
-# note_command WORD...: what a side runs, once for each row.
+# note_command WORD...: what a side runs, the last one of a row that it runs.
 note_command() {
-	at=$(printf '%s\t%s' "$name" "$whose")
-	[ -z "$whose" ] || grep -qF "$at" "$EVR_OUT/commands" || printf '%s\t%s\n' "$at" "$*" |
+	[ -n "$whose" ] || return 0
+	at=$(printf '%s\t%s\t' "$name" "$whose")
+	grep -vF "$at" "$EVR_OUT/commands" >"$tmp/commands"
+	printf '%s%s\t%s\n' "$at" "${core#*@}" "$*" |
 		sed "s|${top_builddir}[^ ]*/||g; s|$ours_bin/||g; s|/usr/bin/||g
-			s|$EVR_IP4|ADDRESS|g; s|$port|PORT|g; s|$EVR_DEV|DEVICE|g" >>"$EVR_OUT/commands"
+			s|$EVR_IP4|ADDRESS|g; s|$port|PORT|g; s|$EVR_DEV|DEVICE|g" >>"$tmp/commands"
+	mv "$tmp/commands" "$EVR_OUT/commands"
 }
 
-limit() { busybox timeout 120 "$@"; }
+limit() { busybox timeout -k 5 120 "$@"; }
 
 # What a client is run under, if by anything: one of these.
 spent="$top_builddir/t/bench/spent $tmp/spent"
@@ -68,7 +95,7 @@ after() {
 	shift
 	note_command "$@"
 	# shellcheck disable=SC2086 # words
-	(exec busybox timeout 120 $server_words) >/dev/null 2>&1 & # what is killed is the server itself
+	(exec busybox timeout -k 5 120 $server_words) >/dev/null 2>&1 & # what is killed is the server itself
 	server=$!
 	# shellcheck disable=SC2086 # words
 	$wait $port >/dev/null 2>&1 && limit $under "$@" >"$tmp/said" 2>/dev/null && cat "$tmp/said"
@@ -149,16 +176,19 @@ ibv_pingpong() {
 perftest_knows_time() { grep -q '^cpu MHz' /proc/cpuinfo; }
 
 # perftest COLUMN TOOL SIZE COUNT [OPTION]...: a column of its row, of MB/s or messages; at most 64 are under
-# way, as with evrdma-perf. Of small ones its MB/s have no digits left.
+# way (of reads 16), and each 16th is signalled, as with evrdma-perf, but of a list the last. Of small ones its
+# MB/s have no digits left.
 perftest() {
 	perftest_knows_time || return 0
 	next_port
 	column=$1 tool=$2 size=$3 count=$4
 	shift 4
+	case " $* " in *" -l "*) ;; *) set -- -Q 16 "$@" ;; esac
+	case $tool in ib_read_*) set -- -o 16 "$@" ;; esac
 	set -- "$tool" -R -d "$EVR_DEV" -F -p $port -s "$size" -n "$count" -t 64 "$@"
 	after wait_listener "$@" -- "$@" "$EVR_IP4" | awk -v size="$size" -v column="$column" '
 		$1 != size || NF < 5 || $5 <= 0 { next }
-		column == "rate" { print $5 * 1e6 }
+		column == "rate" { printf "%.0f\n", $5 * 1e6 }
 		column == "mb" { print size < 4096 ? $5 * size : $4 * 1048576 / 1e6 }'
 }
 
@@ -220,13 +250,14 @@ group_got() {
 datagrams_got() {
 	perftest_knows_time || return 0
 	next_port
-	set -- ib_send_bw -R -d "$EVR_DEV" -F -p $port -s "$1" -n "$2" -t 64 -c UD
+	set -- ib_send_bw -R -d "$EVR_DEV" -F -p $port -s "$1" -n "$2" -t 64 -Q 16 -c UD
 	note_command "$@" "$EVR_IP4"
-	(exec busybox timeout 120 "$@") >/dev/null 2>&1 &
+	(exec busybox timeout -k 5 120 "$@") >/dev/null 2>&1 &
 	server=$!
 	wait_listener $port && limit "$@" "$EVR_IP4" >/dev/null 2>&1 && ended=yes || ended=no
-	wait_until 5 is_gone $server || kill $server
-	wait $server && got=100 || got=0
+	got=100
+	wait_until 20 is_gone $server || { got=0 && kill $server; }
+	wait $server || [ $got -eq 0 ] || ended=no
 	[ $ended = no ] || echo $got
 }
 

@@ -113,8 +113,8 @@ idle() {
 	done
 }
 
-# has_queues PID MANY
-has_queues() { [ "$(resources "$1" | sed 's/^qp \([0-9]*\).*/\1/')" -ge "$2" ]; }
+# are_connected PID MANY
+are_connected() { [ "$(rdma resource show qp | grep " pid $1 " | grep -c ' state RTS ')" -ge "$2" ]; }
 
 # resident_with N: kB of a client that sends on one connection while the others do nothing: memory of its own, and
 # what is mapped.
@@ -122,7 +122,7 @@ resident_with() {
 	printf '#!/bin/sh\necho $$ >%s\nexec "$@"\n' "$tmp/pid" >"$tmp/named"
 	rm -f "$tmp/pid"
 	(under="sh $tmp/named" && perf mean -t ping -C 1000000000 -i $(($1 - 1)) >/dev/null) &
-	wait_until 20 test -s "$tmp/pid" && wait_until 60 has_queues "$(cat "$tmp/pid")" "$1" &&
+	wait_until 20 test -s "$tmp/pid" && wait_until 60 are_connected "$(cat "$tmp/pid")" "$1" && sleep 1 && # all of them have said that they are ready
 		awk '/^RssAnon/ { own = $2 } /^RssFile|^RssShmem/ { mapped += $2 } END { print own, mapped }' \
 			"/proc/$(cat "$tmp/pid")/status"
 	kill "$(cat "$tmp/pid")"

@@ -5,7 +5,8 @@
 #include "schedule/clock.h"
 #include "util/clock.h"
 
-enum { PATIENCE_MS = 20000, DRAIN_MS = 1000, PAIRS = 4, MANY_PAIRS = 40, TRIPS = 100 };
+enum { PATIENCE_MS = 20000, DRAIN_MS = 1000, PAIRS = 4, MANY_PAIRS = 40 };
+enum { TRIPS = 100, LONG_US = 1000000, SHORT_US = 1000, SLOW_US = 100 };
 
 static struct {
 	unsigned ended, failed;
@@ -70,12 +71,17 @@ static bool client_is_up(struct fixture *f)
 	return f->client->connected;
 }
 
-static uint64_t turns_of(struct fixture *f)
+static struct evrdma_base_stats stats_of(struct fixture *f)
 {
 	struct evrdma_base_stats stats;
 
 	evrdma_base_get_stats(f->base, &stats);
-	return stats.turns;
+	return stats;
+}
+
+static uint64_t turns_of(struct fixture *f)
+{
+	return stats_of(f).turns;
 }
 
 /* In each round of the kinds of tasks it has one turn. */
@@ -110,12 +116,10 @@ static bool all_trips_are_made(struct fixture *f)
 	return f->client->received == TRIPS;
 }
 
-/* How many turns so many trips took, with so much of a turn to tell and to take. */
-static uint64_t turns_of_trips(unsigned cq_budget, unsigned turn_budget_us)
+static struct fixture *spinning_pair(unsigned cq_budget, unsigned turn_budget_us)
 {
 	struct evrdma_base_options options;
 	struct fixture *f = fixture_new();
-	uint64_t turns;
 
 	evrdma_base_options_init(&options);
 	options.spin_us = (unsigned)EVR_US_PER_MS;
@@ -124,30 +128,110 @@ static uint64_t turns_of_trips(unsigned cq_budget, unsigned turn_budget_us)
 	fixture_replace_base(f, &options);
 	f->on_recv = send_back;
 	fixture_connect_pair(f);
-	turns = turns_of(f);
+	return f;
+}
+
+/* How many completions a turn had, on the average of some trips. */
+static double told_in_a_turn(unsigned cq_budget, unsigned turn_budget_us)
+{
+	struct fixture *f = spinning_pair(cq_budget, turn_budget_us);
+	struct evrdma_base_stats before = stats_of(f), after;
+
 	endpoint_send(f->client, 1, 16);
 	fixture_run_until(f, all_trips_are_made, PATIENCE_MS);
-	turns = turns_of(f) - turns;
+	after = stats_of(f);
 	fixture_free(f);
-	return turns;
+	return (double)(after.completions - before.completions) /
+	       (double)(after.turns - before.turns);
 }
 
 START_TEST(who_answers_within_the_turn_needs_no_other)
 {
-	ck_assert_uint_lt(turns_of_trips(256, 1000000), TRIPS / 10);
+	ck_assert_double_gt(told_in_a_turn(256, LONG_US), 20);
 }
 END_TEST
 
 START_TEST(no_turn_of_it_tells_more_than_its_budget)
 {
-	ck_assert_uint_ge(turns_of_trips(1, 1000000), 2 * TRIPS);
-	ck_assert_uint_ge(turns_of_trips(10, 1000000), 2 * TRIPS / 10);
+	ck_assert_double_le(told_in_a_turn(1, LONG_US), 1);
+	ck_assert_double_le(told_in_a_turn(10, LONG_US), 10);
+	ck_assert_double_gt(told_in_a_turn(10, LONG_US), 5);
 }
 END_TEST
 
+/* A message and the end of the one before it, of each side. */
 START_TEST(nor_does_one_go_on_when_its_time_is_over)
 {
-	ck_assert_uint_ge(turns_of_trips(256, 0), TRIPS);
+	ck_assert_double_le(told_in_a_turn(256, 0), 4);
+}
+END_TEST
+
+static uint64_t worst_us, began_us;
+
+/* As the posts of one of many connections. */
+static void take_long(struct endpoint *endpoint, const struct evrdma_recv *recv)
+{
+	clock_advance_us(SLOW_US);
+	send_back(endpoint, recv);
+}
+
+/* Another event of the loop, at each of its turns. */
+static void look_at_the_clock(evutil_socket_t unused, short what, void *arg)
+{
+	const struct timeval at_once = { 0, 0 };
+	uint64_t now = evr_clock_now_us();
+
+	if (began_us && now - began_us > worst_us)
+		worst_us = now - began_us;
+	began_us = now;
+	event_add(arg, &at_once);
+}
+
+START_TEST(others_of_the_loop_wait_no_longer_for_it)
+{
+	const struct timeval at_once = { 0, 0 };
+	struct fixture *f = spinning_pair(256, SHORT_US);
+	struct event *other = evtimer_new(f->loop, look_at_the_clock, event_self_cbarg());
+
+	f->on_recv = take_long;
+	event_add(other, &at_once);
+	worst_us = began_us = 0;
+	endpoint_send(f->client, 1, 16);
+	fixture_run_until(f, all_trips_are_made, PATIENCE_MS);
+	event_free(other);
+	ck_assert_uint_le(worst_us, SHORT_US + 4 * SLOW_US);
+	fixture_free(f);
+}
+END_TEST
+
+static unsigned heard;
+
+static void close_both(struct endpoint *endpoint, const struct evrdma_recv *recv)
+{
+	struct fixture *f = endpoint->fixture;
+
+	send_back(endpoint, recv);
+	if (++heard < TRIPS / 2)
+		return;
+	evrdma_conn_close(f->client->conn);
+	evrdma_conn_close(f->server->conn);
+}
+
+static bool both_are_closed(struct fixture *f)
+{
+	return !f->client && !f->server;
+}
+
+START_TEST(who_is_closed_late_in_its_turn_hears_no_more)
+{
+	struct fixture *f = spinning_pair(256, LONG_US);
+
+	f->on_recv = close_both;
+	heard = 0;
+	endpoint_send(f->client, 1, 16);
+	fixture_run_until(f, both_are_closed, PATIENCE_MS);
+	ck_assert_uint_eq(heard, TRIPS / 2);
+	fixture_free(f);
 }
 END_TEST
 
@@ -162,5 +246,7 @@ TCase *turns_case(void)
 	tcase_add_test(tc, who_answers_within_the_turn_needs_no_other);
 	tcase_add_test(tc, no_turn_of_it_tells_more_than_its_budget);
 	tcase_add_test(tc, nor_does_one_go_on_when_its_time_is_over);
+	tcase_add_test(tc, others_of_the_loop_wait_no_longer_for_it);
+	tcase_add_test(tc, who_is_closed_late_in_its_turn_hears_no_more);
 	return tc;
 }

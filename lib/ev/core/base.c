@@ -133,7 +133,7 @@ void evr_base_set_urgent(const struct evrdma_base *base, struct event *event)
 
 uint64_t evr_base_turn_deadline(const struct evrdma_base *base)
 {
-	return evr_clock_now_us() + base->options.turn_budget_us;
+	return evr_clock_now_us() + base->turn_budget_us;
 }
 
 bool evr_base_has_to_do(const struct evrdma_base *base)
@@ -257,22 +257,25 @@ static bool can_finish(struct evrdma_base *base)
 	return !evr_inbox_deliver(base) && TAILQ_EMPTY(&base->objs);
 }
 
-static bool may_go_on(const struct evrdma_base *base, uint64_t start)
+static bool may_go_on(const struct evrdma_base *base)
 {
-	return base->tell_budget > 0 && !evr_base_has_to_do(base) && has_more(base) &&
-	       evr_clock_now_us() < start + base->options.turn_budget_us;
+	return base->tell_budget > 0 && !evr_base_has_to_do(base) && has_more(base);
 }
 
 /*
  * Whether one that spins does all once more in this turn: as long as something is told, a peer may
- * answer sooner than the loop turns. Out of the way of the others.
+ * answer sooner than the loop turns. What it does again has the rest of the time, not as much anew.
+ * Out of the way of the others.
  */
 static __attribute__((cold)) bool goes_on(struct evrdma_base *base, uint64_t start, int *budget)
 {
+	uint64_t took = evr_clock_now_us() - start;
 	bool told = base->tell_budget < *budget;
+	bool goes = told && may_go_on(base) && took < base->options.turn_budget_us;
 
 	*budget = base->tell_budget;
-	return told && may_go_on(base, start);
+	base->turn_budget_us = base->options.turn_budget_us - (goes ? (unsigned)took : 0);
+	return goes;
 }
 
 static void on_turn(evutil_socket_t fd, short what, void *arg)
@@ -361,6 +364,7 @@ int evr_base_make(struct event_base *event_base, const struct evrdma_base_option
 	ret = evr_options_load(&base->options, sizeof(base->options), options);
 	if (!ret && !options_valid(&base->options, event_base))
 		ret = -EINVAL;
+	base->turn_budget_us = base->options.turn_budget_us;
 	if (!ret)
 		ret = start(base);
 	if (ret)

@@ -317,9 +317,18 @@ static bool may_spin(const struct evr_cq *cq)
 	return spin_us && !cq->broken && !cq->armed && evr_clock_now_us() < cq->last_us + spin_us;
 }
 
+/* Of this device and all others. */
+static bool is_only_one(const struct evr_cq *cq)
+{
+	const struct evr_device *device = cq->device;
+
+	return TAILQ_FIRST(&device->devices->list) == device && !TAILQ_NEXT(device, link) &&
+	       !has_several(&device->cqs);
+}
+
 static bool does_another_wait(const struct evr_cq *cq)
 {
-	return evr_base_has_to_do(cq->device->base) || has_several(&cq->device->cqs);
+	return evr_base_has_to_do(cq->device->base) || !is_only_one(cq);
 }
 
 /*
