@@ -58,6 +58,13 @@ has_commands() {
 		[ "$(cut -f 1,2 "$out/table/commands" | sort | uniq -d | wc -l)" -eq 0 ]
 }
 
+# Each row has its own, though it is run when the next begins.
+has_goals() {
+	awk -F '\t' '{ print $1, $4 }' "$out/table/samples" >"$out/goals"
+	grep -qx 'rstream of 64 bytes 0.91' "$out/goals" && grep -qx 'rstream of 65536 bytes 0.77' "$out/goals" &&
+		[ "$(sort -u "$out/goals" | wc -l)" -eq "$(cut -f 1 "$out/table/samples" | sort -u | wc -l)" ]
+}
+
 has_page() {
 	"$top_srcdir/t/bench/page" "$out" "$kind" 1 >"$out/index.html" &&
 		[ "$(grep -c '^<svg' "$out/index.html")" -eq 4 ] &&
@@ -98,6 +105,7 @@ cell "$kind: each of them is made of something" has_parts
 cell "$kind: the series are measured, and have their numbers" has_series
 cell "$kind: runs are measured" has_runs
 cell "$kind: a table comes of them" has_rows
+cell "$kind: each row has its goal" has_goals
 cell "$kind: what the rows are of is told" has_commands
 cell "$kind: a page comes of them" has_page
 rm -rf "$tmp"

@@ -224,9 +224,10 @@ group() {
 	done
 	sleep 1
 	set -- "$perf_bin" -t group -s 239.9.9.9 -b "$EVR_IP4" -p $port -S "$2" -C "$3" -J
+	core=ours@ours
 	note_command "$@"
 	# shellcheck disable=SC2086 # words
-	at_core ours@ours limit $under "$@" >"$tmp/said" && ended=yes || ended=no
+	at_core $core limit $under "$@" >"$tmp/said" && ended=yes || ended=no
 	for receiver in $receivers; do
 		wait "$receiver" || ended=no
 	done

@@ -74,8 +74,8 @@ rdma_rows() {
 stream_rows() {
 	for size in 64 65536 1048576; do
 		n=$(scaled $((size < 4096 ? 2000 : 50000000 / size)))
-		[ $size -lt 65536 ] && goal=0.91 || goal=0.77
-		row "rstream of $size bytes" us lower $goal
+		[ $size -lt 65536 ] && wanted=0.91 || wanted=0.77
+		row "rstream of $size bytes" us lower $wanted
 		side ours rstream_us ours $size "$n"
 		side "stock librdmacm" rstream_us stock $size "$n"
 	done
@@ -166,8 +166,8 @@ bufferevent_rows() {
 loop_rows() {
 	n=$(scaled 20000)
 	for loops in 2 4; do
-		[ "$(nproc)" -ge $((2 * loops)) ] && goal=1.7 || goal=-
-		row "messages of 64 bytes on $loops loops" messages/s higher $goal
+		[ "$(nproc)" -ge $((2 * loops)) ] && wanted=1.7 || wanted=-
+		row "messages of 64 bytes on $loops loops" messages/s higher $wanted
 		side ours loops_rate $loops "$n"
 		side "one loop" loops_rate 1 "$n"
 	done
