@@ -14,6 +14,7 @@ enum {
 	POOL_KEPT_BYTES = 4 << 20, /* of a pool that nobody uses; making it anew takes time */
 	SEND_DEPTH = 16, /* answers: the grants of two windows, four of each, and a report */
 	PONG_DEPTH = 4,	 /* of a ping, which may be large and waits for each */
+	IDLE_DEPTH = 2,  /* that it is ready, and the question whether its client is there */
 	RELISTEN_MS = 1000
 };
 
@@ -267,7 +268,7 @@ static int make_memory(struct perf_peer *peer)
 static uint32_t send_depth(const struct perf_peer *peer)
 {
 	if (peer->hello.test == PERF_CONNECT)
-		return 1;
+		return IDLE_DEPTH;
 	return peer->hello.test == PERF_PING ? PONG_DEPTH : SEND_DEPTH;
 }
 

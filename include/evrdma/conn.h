@@ -42,7 +42,8 @@ struct evrdma_conn_options {
 	                                  answer */
 	int keepalive_ms;              /* 0: off. Otherwise a peer that was not heard of for so
 	                                  long is asked; when it does not answer for as long again,
-	                                  the connection ends with ETIMEDOUT */
+	                                  the connection ends with ETIMEDOUT. The question is one of
+	                                  the send_depth that may be under way */
 	int idle_timeout_ms;           /* 0: off. Otherwise, when for so long no message came, and
 	                                  no send, RDMA or atomic of this side was over, the
 	                                  connection ends with ETIMEDOUT. RDMA of the peer is not

@@ -49,7 +49,7 @@ sample() {
 # end_row: runs the sides, which begin with the first one and the last by turns, as $round has it.
 end_row() {
 	[ -s "$tmp/sides" ] || return 0
-	[ $((round % 2)) -eq 1 ] && order=cat || order=tac
+	[ $((round % 2)) -eq 1 ] && order="cat" || order="tac"
 	$order "$tmp/sides" >"$tmp/in_turn"
 	rm "$tmp/sides"
 	while IFS="$(printf '\t')" read -r whose words <&3; do

@@ -84,6 +84,41 @@ START_TEST(who_is_asked_late_has_as_much_time_to_answer)
 }
 END_TEST
 
+static bool writable;
+
+static void note_writable(
+	struct endpoint *endpoint, enum evrdma_conn_event event, const struct evrdma_error *error)
+{
+	writable |= endpoint->is_client && event == EVRDMA_CONN_WRITABLE;
+}
+
+static bool is_writable(struct fixture *f)
+{
+	return writable;
+}
+
+START_TEST(a_question_is_one_of_the_sends_under_way_and_gives_its_place_back)
+{
+	struct fixture *f = fixture_new();
+	struct evrdma_buf *buf;
+
+	writable = false;
+	f->on_event = note_writable;
+	f->options.keepalive_ms = KEEPALIVE_MS;
+	f->options.send_depth = 1;
+	fixture_connect_pair(f);
+	fake_work_by_hand(true);
+	fixture_run_until(f, both_have_asked, 10000);
+	buf = evrdma_pool_get(f->pool);
+	ck_assert_int_eq(evrdma_conn_send(f->client->conn, buf, 1, NULL, NULL), -EAGAIN);
+	fake_work_by_hand(false);
+	fixture_run_until(f, is_writable, 10000);
+	ck_assert_int_eq(evrdma_conn_send(f->client->conn, buf, 1, NULL, NULL), 0);
+	evrdma_buf_unref(buf);
+	fixture_free(f);
+}
+END_TEST
+
 TCase *keepalive_case(void)
 {
 	TCase *tc = tcase_create("keepalive");
@@ -93,5 +128,6 @@ TCase *keepalive_case(void)
 	tcase_add_test(tc, a_peer_that_answers_no_keepalive_is_gone);
 	tcase_add_test(tc, an_answer_that_came_while_the_loop_was_held_up_counts);
 	tcase_add_test(tc, who_is_asked_late_has_as_much_time_to_answer);
+	tcase_add_test(tc, a_question_is_one_of_the_sends_under_way_and_gives_its_place_back);
 	return tc;
 }

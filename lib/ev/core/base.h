@@ -36,7 +36,7 @@ struct evrdma_base {
 	struct evr_task_list tells; /* what goes on at the beginning of the next one */
 	struct evr_task_list posts; /* what has work for the device, at the end of it */
 	int tell_budget; /* what this turn may still tell of what is complete */
-	unsigned turn_budget_us; /* of each kind of work; of what it does again in a turn, the rest */
+	unsigned turn_budget_us; /* of each kind of work; in a turn that goes on, the rest */
 
 	struct evr_obj_list objs;
 	struct evr_part_list parts;
