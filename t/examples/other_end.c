@@ -336,8 +336,13 @@ static void ask(void)
 
 /* --- the thread ----------------------------------------------------------------------------- */
 
+/* Signals are the example's, whose thread takes them in their order; two threads might not. */
 static void *run(void *arg)
 {
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	event_base_dispatch(us.loop);
 	return NULL;
 }
