@@ -29,32 +29,25 @@ row() {
 	name=$1 unit=$2 better=$3 goal=$4
 }
 
-# side WHOSE COMMAND...: whose words have no blanks. What cannot be measured here is no side.
+# side WHOSE COMMAND...: of words that have no blanks. What cannot be measured here is no side.
 side() {
 	case $1 in ib_*) perftest_knows_time || return 0 ;; esac
-	whose=$1
+	printf '%s\t' "$1" >>"$tmp/sides"
 	shift
-	printf '%s\t%s\n' "$whose" "$*" >>"$tmp/sides"
+	echo "$*" >>"$tmp/sides"
 }
 
-# sample WHOSE COMMAND...: one for table.awk.
-sample() {
-	whose=$1
-	shift
-	value=$("$@")
-	printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$name" "$unit" "$better" "$goal" "$whose" "$value" >>"$EVR_OUT/samples"
-	echo "$name, $whose: ${value:-failed} $unit"
-}
-
-# end_row: runs the sides, which begin with the first one and the last by turns, as $round has it.
+# end_row: runs the sides, which begin with the first one and the last by turns, as $round has it; each gives a
+# sample for table.awk.
 end_row() {
 	[ -s "$tmp/sides" ] || return 0
 	[ $((round % 2)) -eq 1 ] && order="cat" || order="tac"
 	$order "$tmp/sides" >"$tmp/in_turn"
 	rm "$tmp/sides"
 	while IFS="$(printf '\t')" read -r whose words <&3; do
-		# shellcheck disable=SC2086 # words
-		sample "$whose" $words
+		value=$($words)
+		printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$name" "$unit" "$better" "$goal" "$whose" "$value" >>"$EVR_OUT/samples"
+		echo "$name, $whose: ${value:-failed} $unit"
 	done 3<"$tmp/in_turn"
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # table.sh rxe|siw ROUNDS: the samples of the table, in $EVR_OUT/samples: row, unit, what is better,
-# the goal, whose, number or nothing; and in $EVR_OUT/commands what each of them runs. The sides of a row take turns. BENCH_ROWS has some of what the rows
-# are about, see the last lines.
+# the goal, whose, number or nothing; and in $EVR_OUT/commands what each of them runs. The sides of a row take
+# turns. BENCH_ROWS has some of what the rows are about, see the last lines.
 # needs: two-processors
 . "$top_srcdir/t/bench/sides.sh"
 

@@ -421,14 +421,6 @@ static bool all_trips_made(struct fixture *f)
 	return f->client->received == TRIPS;
 }
 
-static struct evrdma_base_stats base_stats(struct fixture *f)
-{
-	struct evrdma_base_stats stats;
-
-	evrdma_base_get_stats(f->base, &stats);
-	return stats;
-}
-
 static struct fixture *spinning_pair(uint32_t spin_us)
 {
 	struct evrdma_base_options options;
@@ -449,10 +441,10 @@ START_TEST(a_base_that_spins_does_not_sleep_between_messages)
 
 	endpoint_send(f->client, 1, 16);
 	fixture_run_until(f, has_come_back, 20000);
-	before = base_stats(f);
+	before = fixture_stats(f);
 	fixture_run_until(f, all_trips_made, 20000);
-	ck_assert_uint_eq(base_stats(f).arms, before.arms);
-	ck_assert_uint_eq(base_stats(f).cq_events, before.cq_events);
+	ck_assert_uint_eq(fixture_stats(f).arms, before.arms);
+	ck_assert_uint_eq(fixture_stats(f).cq_events, before.cq_events);
 	fixture_free(f);
 }
 END_TEST
@@ -461,14 +453,14 @@ static uint64_t arms_before;
 
 static bool is_armed_again(struct fixture *f)
 {
-	return base_stats(f).arms > arms_before;
+	return fixture_stats(f).arms > arms_before;
 }
 
 START_TEST(a_base_that_spins_sleeps_when_nothing_has_come_for_a_while)
 {
 	struct fixture *f = spinning_pair(SHORT_SPIN_US);
 
-	arms_before = base_stats(f).arms;
+	arms_before = fixture_stats(f).arms;
 	endpoint_send(f->client, 1, 16);
 	fixture_run_until(f, all_trips_made, 20000);
 	fixture_run_until(f, is_armed_again, 20000);

@@ -17,10 +17,7 @@ static void keep_open(
 
 static uint64_t lingering(struct fixture *f)
 {
-	struct evrdma_base_stats stats;
-
-	evrdma_base_get_stats(f->base, &stats);
-	return stats.ids_lingering;
+	return fixture_stats(f).ids_lingering;
 }
 
 static void accept_impatiently(struct fixture *f, struct evrdma_request *request)

@@ -39,10 +39,7 @@ static struct fixture *fixture_of_steps(void)
 
 static uint64_t registered(struct fixture *f)
 {
-	struct evrdma_base_stats stats;
-
-	evrdma_base_get_stats(f->base, &stats);
-	return stats.registrations_now;
+	return fixture_stats(f).registrations_now;
 }
 
 static unsigned slow_calls(void)

@@ -71,19 +71,6 @@ static bool client_is_up(struct fixture *f)
 	return f->client->connected;
 }
 
-static struct evrdma_base_stats stats_of(struct fixture *f)
-{
-	struct evrdma_base_stats stats;
-
-	evrdma_base_get_stats(f->base, &stats);
-	return stats;
-}
-
-static uint64_t turns_of(struct fixture *f)
-{
-	return stats_of(f).turns;
-}
-
 /* In each round of the kinds of tasks it has one turn. */
 START_TEST(a_connect_does_not_wait_behind_closes)
 {
@@ -93,12 +80,12 @@ START_TEST(a_connect_does_not_wait_behind_closes)
 	unsigned i;
 
 	connect_pairs(f, clients, MANY_PAIRS);
-	before = turns_of(f);
+	before = fixture_stats(f).turns;
 	for (i = 0; i < MANY_PAIRS; i++)
 		evrdma_conn_close(clients[i]->conn);
 	fixture_connect(f);
 	fixture_run_until(f, client_is_up, PATIENCE_MS);
-	ck_assert_uint_lt(turns_of(f) - before, 2 * MANY_PAIRS);
+	ck_assert_uint_lt(fixture_stats(f).turns - before, 2 * MANY_PAIRS);
 	fixture_free(f);
 }
 END_TEST
@@ -135,11 +122,11 @@ static struct fixture *spinning_pair(unsigned cq_budget, unsigned turn_budget_us
 static double told_in_a_turn(unsigned cq_budget, unsigned turn_budget_us)
 {
 	struct fixture *f = spinning_pair(cq_budget, turn_budget_us);
-	struct evrdma_base_stats before = stats_of(f), after;
+	struct evrdma_base_stats before = fixture_stats(f), after;
 
 	endpoint_send(f->client, 1, 16);
 	fixture_run_until(f, all_trips_are_made, PATIENCE_MS);
-	after = stats_of(f);
+	after = fixture_stats(f);
 	fixture_free(f);
 	return (double)(after.completions - before.completions) /
 	       (double)(after.turns - before.turns);

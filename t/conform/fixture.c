@@ -310,12 +310,17 @@ bool fixture_none_live(struct fixture *f)
 	return !f->live;
 }
 
-bool fixture_none_lingers(struct fixture *f)
+struct evrdma_base_stats fixture_stats(const struct fixture *f)
 {
 	struct evrdma_base_stats stats;
 
 	evrdma_base_get_stats(f->base, &stats);
-	return !stats.ids_lingering;
+	return stats;
+}
+
+bool fixture_none_lingers(struct fixture *f)
+{
+	return !fixture_stats(f).ids_lingering;
 }
 
 bool fixture_client_is_down(struct fixture *f)

@@ -131,6 +131,7 @@ struct endpoint *fixture_connect_to_each(
 	struct fixture *f, const char *const *ips, unsigned n, uint16_t port);
 /* Listens if nobody does yet, connects, and waits until both ends are up. */
 void fixture_connect_pair(struct fixture *f);
+struct evrdma_base_stats fixture_stats(const struct fixture *f); /* of its base */
 bool fixture_none_live(struct fixture *f);
 /* No id of the base waits for its peer's last answer. */
 bool fixture_none_lingers(struct fixture *f);

@@ -57,10 +57,7 @@ static void close_all(struct fixture *f)
 
 static void assert_none_lingers(const struct fixture *f)
 {
-	struct evrdma_base_stats stats;
-
-	evrdma_base_get_stats(f->base, &stats);
-	ck_assert_uint_eq(stats.ids_lingering, 0);
+	ck_assert_uint_eq(fixture_stats(f).ids_lingering, 0);
 }
 
 /* Nobody can answer. finish() sees that the loop went on, as a timer of 1 ms would. */

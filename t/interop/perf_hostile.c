@@ -64,17 +64,26 @@ static size_t some_word(uint8_t *bytes)
 	return random_once_in(&dice, 10) ? RANDOM_OF(&dice, sizes) : PERF_WORD_BYTES;
 }
 
+static void say_bytes(struct evrdma_conn *conn, const void *bytes, size_t len)
+{
+	struct evrdma_buf *buf = evrdma_pool_get(pool);
+
+	if (!buf)
+		ended("evrdma_pool_get");
+	memcpy(evrdma_buf_data(buf), bytes, len);
+	evrdma_conn_send(conn, buf, len, NULL, NULL);
+	evrdma_buf_unref(buf);
+}
+
 static void say_some(struct evrdma_conn *conn)
 {
 	unsigned words = 1 + random_below(&dice, WORDS_MOST);
+	uint8_t bytes[BYTES];
 
 	while (words--) {
-		struct evrdma_buf *buf = evrdma_pool_get(pool);
+		size_t len = some_word(bytes);
 
-		if (!buf)
-			ended("evrdma_pool_get");
-		evrdma_conn_send(conn, buf, some_word(evrdma_buf_data(buf)), NULL, NULL);
-		evrdma_buf_unref(buf);
+		say_bytes(conn, bytes, len);
 	}
 	if (random_once_in(&dice, 20))
 		evrdma_conn_disconnect(conn);
@@ -105,17 +114,6 @@ struct kept {
 	uint8_t bytes[BYTES];
 	size_t len;
 };
-
-static void say_bytes(struct evrdma_conn *conn, const void *bytes, size_t len)
-{
-	struct evrdma_buf *buf = evrdma_pool_get(pool);
-
-	if (!buf)
-		ended("evrdma_pool_get");
-	memcpy(evrdma_buf_data(buf), bytes, len);
-	evrdma_conn_send(conn, buf, len, NULL, NULL);
-	evrdma_buf_unref(buf);
-}
 
 static void say_again(evutil_socket_t unused, short what, void *arg)
 {
