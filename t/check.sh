@@ -105,10 +105,18 @@ step() {
 	judge "$name" "$log" "$status" "$took"
 }
 
-# beside NAME COMMAND...: the same, beside the stages that follow, as far as end_beside.
+# grouped COMMAND...: as a process group, by which finish can end all of it.
+grouped() {
+	# shellcheck disable=SC2016 # expanded by the shell that is started
+	setsid --wait sh -c 'echo $$ >"$0" && exec "$@"' "$work/log/beside" "$@"
+}
+
+# beside NAME COMMAND...: the same, beside the stages that follow, as far as end_beside. Of the command,
+# what takes long is grouped.
 beside() {
 	beside_name=$1 beside_since=$(date +%s)
 	shift
+	rm -f "$work/log/beside"
 	"$@" >"$(log_of "$beside_name")" 2>&1 </dev/null &
 	beside_pid=$!
 }
@@ -117,7 +125,7 @@ end_beside() {
 	[ -n "$beside_pid" ] || return 0
 	wait "$beside_pid" && status=0 || status=$?
 	beside_pid=
-	judge "$beside_name" "$(log_of "$beside_name")" $status \
+	judge "$beside_name" "$(log_of "$beside_name")" "$status" \
 		"ended within $(($(date +%s) - beside_since)) s" || :
 }
 
@@ -271,7 +279,7 @@ stage() {
 	system) build_tests system --with-system-librdmacm && part_of "$1" make_check system ;;
 	dist)
 		build normal || return 0
-		beside "normal: make check-dist" part_of "$1" in_tree normal make -j"$jobs" check-dist
+		beside "normal: make check-dist" part_of "$1" in_tree normal grouped make -j"$jobs" check-dist
 		;;
 	packages) # of the tarball, which that stage makes as well
 		end_beside
@@ -301,10 +309,9 @@ check_cells() {
 finish() {
 	trap - EXIT
 	[ "$1" -eq 0 ] || count 0 1 0
-	for group in $guest_pid $kernels_pid; do
+	for group in $guest_pid $kernels_pid ${beside_pid:+$(cat "$work/log/beside" 2>/dev/null)}; do
 		kill -- "-$group" 2>/dev/null || :
 	done
-	[ -z "$beside_pid" ] || kill "$beside_pid" 2>/dev/null || :
 	[ ! -s "$work/log/failures" ] || { say "what failed or was skipped:"; cat "$work/log/failures"; }
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[ "$passed" -gt 0 ] && [ "$failed" -eq 0 ] && [ "$skipped" -eq 0 ]

@@ -298,11 +298,6 @@ static uint64_t completions(const struct evrdma_base *base)
 	return stats.completions;
 }
 
-static bool both_up(struct fixture *f)
-{
-	return f->client->connected && f->server && f->server->connected;
-}
-
 static bool server_got_all(struct fixture *f)
 {
 	return f->server->received == 4;
@@ -319,7 +314,7 @@ START_TEST(the_data_of_a_moved_connection_stays_on_its_base)
 	while (!evrdma_conn_get_cm_id(f->client->conn))
 		event_base_loop(f->loop, EVLOOP_ONCE);
 	ck_assert_int_eq(evrdma_conn_migrate(f->client->conn, f->other), 0);
-	fixture_run_until(f, both_up, 20000);
+	fixture_run_until(f, fixture_pair_is_up, 20000);
 	endpoint_send(f->client, 4, 64);
 	fixture_run_until(f, server_got_all, 20000);
 	ck_assert_uint_gt(completions(f->base), 0);

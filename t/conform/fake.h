@@ -9,6 +9,12 @@
 /* The kind of device that the testbed's address belongs to. */
 extern enum fake_kind fake_testbed_kind;
 
+/* One that the testbed has not. */
+static inline enum fake_kind fake_another_kind(void)
+{
+	return fake_testbed_kind == FAKE_IB ? FAKE_IWARP : FAKE_IB;
+}
+
 TCase *async_case(void);
 TCase *attempt_case(void);
 TCase *budget_case(void);

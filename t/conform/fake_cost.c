@@ -42,11 +42,6 @@ static void answer(struct endpoint *endpoint, const struct evrdma_recv *recv)
 		ck_assert_int_eq(endpoint_send_buf(endpoint, recv->buf, recv->len), 0);
 }
 
-static bool both_are_up(struct fixture *f)
-{
-	return f->client->connected && f->server && f->server->connected;
-}
-
 static void connect_from_other(struct fixture *f)
 {
 	struct sockaddr_in sin;
@@ -56,7 +51,7 @@ static void connect_from_other(struct fixture *f)
 	fixture_endpoint_new_on(f, f->other, true);
 	fixture_address(&sin, testbed.ip, evrdma_listener_get_port(f->listener));
 	ck_assert_int_eq(evrdma_conn_connect(f->client->conn, NULL, (struct sockaddr *)&sin), 0);
-	fixture_run_until(f, both_are_up, PATIENCE_MS);
+	fixture_run_until(f, fixture_pair_is_up, PATIENCE_MS);
 }
 
 static bool all_are_answered(struct fixture *f)

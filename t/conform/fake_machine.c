@@ -72,14 +72,9 @@ static bool was_read_often(struct fixture *f)
 }
 
 /* Of a kind that the test does not need otherwise. */
-static enum fake_kind another_kind(void)
-{
-	return fake_testbed_kind == FAKE_IB ? FAKE_IWARP : FAKE_IB;
-}
-
 static const char *its_name(void)
 {
-	return another_kind() == FAKE_IB ? "fakeib0" : "fakeiw0";
+	return fake_another_kind() == FAKE_IB ? "fakeib0" : "fakeiw0";
 }
 
 START_TEST(devices_that_come_and_go_are_told)
@@ -87,12 +82,12 @@ START_TEST(devices_that_come_and_go_are_told)
 	struct visits visits;
 	struct fixture *f = fixture_that_looks(POLL_MS, &visits);
 
-	fake_device_add(another_kind());
+	fake_device_add(fake_another_kind());
 	fixture_run_until(f, one_arrived, PATIENCE_MS);
 	ck_assert_str_eq(visits.device, its_name());
 	ck_assert_uint_eq(visits.removed, 0);
 	visits.device[0] = '\0';
-	fake_device_remove(another_kind());
+	fake_device_remove(fake_another_kind());
 	fixture_run_until(f, one_was_removed, PATIENCE_MS);
 	ck_assert_str_eq(visits.device, its_name());
 	fixture_run_until(f, was_read_often, PATIENCE_MS);
@@ -108,11 +103,11 @@ START_TEST(a_device_that_was_replaced_is_told_as_gone_and_come)
 	struct visits visits;
 	struct fixture *f = fixture_that_looks(POLL_MS, &visits);
 
-	fake_device_add(another_kind());
+	fake_device_add(fake_another_kind());
 	fixture_run_until(f, one_arrived, PATIENCE_MS);
 	visits.arrived = 0;
-	fake_device_remove(another_kind());
-	fake_device_add(another_kind());
+	fake_device_remove(fake_another_kind());
+	fake_device_add(fake_another_kind());
 	fixture_run_until(f, one_arrived, PATIENCE_MS);
 	ck_assert_uint_eq(visits.removed, 1);
 	fixture_free(f);
@@ -124,7 +119,7 @@ START_TEST(a_list_that_cannot_be_read_is_read_again)
 	struct visits visits;
 	struct fixture *f = fixture_that_looks(POLL_MS, &visits);
 
-	fake_device_add(another_kind());
+	fake_device_add(fake_another_kind());
 	fake_fail_next("ibv_get_device_list", ENOMEM);
 	fixture_run_until(f, one_arrived, PATIENCE_MS);
 	fixture_free(f);

@@ -81,18 +81,13 @@ static void connect_and_close(struct fixture *f)
 	turn_until(f, listener_is_left);
 }
 
-static bool both_are_up(struct fixture *f)
-{
-	return f->client->connected && f->server && f->server->connected;
-}
-
 START_TEST(a_connection_registers_its_memory_a_few_at_a_time)
 {
 	struct fixture *f = fixture_of_steps();
 
 	fixture_listen(f);
 	fixture_connect(f);
-	turn_until(f, both_are_up);
+	turn_until(f, fixture_pair_is_up);
 	ck_assert_uint_ge(registered(f), 2 * f->options.recv_depth);
 	fixture_free(f);
 }

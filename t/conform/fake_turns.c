@@ -2,6 +2,8 @@
 #include "conform/fake.h"
 #include "conform/fixture.h"
 
+#include <rdma/rdma_cma.h>
+
 #include "schedule/clock.h"
 #include "util/clock.h"
 
@@ -109,7 +111,7 @@ static struct fixture *spinning_pair(unsigned cq_budget, unsigned turn_budget_us
 	struct fixture *f = fixture_new();
 
 	evrdma_base_options_init(&options);
-	options.spin_us = (unsigned)EVR_US_PER_MS;
+	options.spin_us = LONG_US;
 	options.cq_budget = cq_budget;
 	options.turn_budget_us = turn_budget_us;
 	fixture_replace_base(f, &options);
@@ -191,6 +193,65 @@ START_TEST(others_of_the_loop_wait_no_longer_for_it)
 }
 END_TEST
 
+enum { IDLE_TURNS = 100 };
+
+static bool one_has_come(struct fixture *f)
+{
+	return f->server->received == 1;
+}
+
+/* How often it looks into its CQs in a turn in which nothing comes: it spins, after a message. */
+static double polls_in_an_idle_turn(struct fixture *f)
+{
+	struct evrdma_base_stats before, after;
+
+	endpoint_send(f->client, 1, 16);
+	fixture_run_until(f, one_has_come, PATIENCE_MS);
+	fixture_run_turns(f, IDLE_TURNS);
+	before = fixture_stats(f);
+	fixture_run_turns(f, IDLE_TURNS);
+	after = fixture_stats(f);
+	ck_assert_uint_eq(after.completions, before.completions);
+	return (double)(after.polls - before.polls) / (double)(after.turns - before.turns);
+}
+
+/* The library has it open before the fixture counts what is open. */
+static void open_another_device(void)
+{
+	fake_device_add(fake_another_kind());
+	rdma_free_devices(rdma_get_devices(NULL));
+}
+
+static void connect_on_another_device(struct fixture *f)
+{
+	const char *ip = fake_ip(fake_another_kind());
+
+	evrdma_listener_close(f->listener);
+	f->client = f->server = NULL;
+	fixture_listen_on(f, ip);
+	fixture_connect_to(f, ip, evrdma_listener_get_port(f->listener));
+	fixture_run_until(f, fixture_pair_is_up, PATIENCE_MS);
+}
+
+/*
+ * A CQ that stays with itself would let the other's completions wait. One of a device with small
+ * ones is never alone: each connection has its own.
+ */
+START_TEST(no_CQ_spins_alone_while_there_is_one_of_another_device)
+{
+	struct fixture *f;
+
+	open_another_device();
+	f = spinning_pair(256, LONG_US);
+	f->on_recv = NULL;
+	if (testbed_has(TESTBED_DEEP_QUEUES))
+		ck_assert_double_gt(polls_in_an_idle_turn(f), 20);
+	connect_on_another_device(f);
+	ck_assert_double_le(polls_in_an_idle_turn(f), 3);
+	fixture_free(f);
+}
+END_TEST
+
 static unsigned heard;
 
 static void close_both(struct endpoint *endpoint, const struct evrdma_recv *recv)
@@ -234,6 +295,7 @@ TCase *turns_case(void)
 	tcase_add_test(tc, no_turn_of_it_tells_more_than_its_budget);
 	tcase_add_test(tc, nor_does_one_go_on_when_its_time_is_over);
 	tcase_add_test(tc, others_of_the_loop_wait_no_longer_for_it);
+	tcase_add_test(tc, no_CQ_spins_alone_while_there_is_one_of_another_device);
 	tcase_add_test(tc, who_is_closed_late_in_its_turn_hears_no_more);
 	return tc;
 }

@@ -292,7 +292,7 @@ void fixture_listen_on(struct fixture *f, const char *ip)
 	ck_assert_msg(f->listener, "listen: %s", strerror(errno));
 }
 
-static bool pair_is_up(struct fixture *f)
+bool fixture_pair_is_up(struct fixture *f)
 {
 	return f->client && f->client->connected && f->server && f->server->connected;
 }
@@ -302,7 +302,7 @@ void fixture_connect_pair(struct fixture *f)
 	if (!f->listener)
 		fixture_listen(f);
 	fixture_connect(f);
-	fixture_run_until(f, pair_is_up, 20000);
+	fixture_run_until(f, fixture_pair_is_up, 20000);
 }
 
 bool fixture_none_live(struct fixture *f)

@@ -132,6 +132,7 @@ struct endpoint *fixture_connect_to_each(
 /* Listens if nobody does yet, connects, and waits until both ends are up. */
 void fixture_connect_pair(struct fixture *f);
 struct evrdma_base_stats fixture_stats(const struct fixture *f); /* of its base */
+bool fixture_pair_is_up(struct fixture *f);
 bool fixture_none_live(struct fixture *f);
 /* No id of the base waits for its peer's last answer. */
 bool fixture_none_lingers(struct fixture *f);

@@ -44,11 +44,6 @@ static bool comes_from(const struct endpoint *endpoint, const char *ip)
 	       !strcmp(inet_ntop(AF_INET, &sin->sin_addr, text, sizeof(text)), ip);
 }
 
-static bool pair_is_up(struct fixture *f)
-{
-	return f->client && f->client->connected && f->server && f->server->connected;
-}
-
 /* --- addresses ------------------------------------------------------------------------------ */
 
 START_TEST(a_name_is_connected_from_the_address_of_the_options)
@@ -66,7 +61,7 @@ START_TEST(a_name_is_connected_from_the_address_of_the_options)
 				 evrdma_listener_get_port(f->listener)),
 		0);
 	f->options.src = NULL;
-	fixture_run_until(f, pair_is_up, 20000);
+	fixture_run_until(f, fixture_pair_is_up, 20000);
 	ck_assert(comes_from(f->client, testbed.ip));
 	fixture_free(f);
 	evdns_base_free(evdns, 0);
@@ -131,7 +126,7 @@ START_TEST(results_of_rdma_getaddrinfo_are_tried_in_turn)
 	ck_assert_int_eq(evrdma_conn_connect_addrinfo(f->client->conn, refusing), 0);
 	listening->ai_connect = NULL;
 	rdma_freeaddrinfo(refusing);
-	fixture_run_until(f, pair_is_up, 20000);
+	fixture_run_until(f, fixture_pair_is_up, 20000);
 	fixture_free(f);
 }
 END_TEST
