@@ -99,7 +99,6 @@ group_rows() {
 	done
 }
 
-# strace slows every call down, on all sides.
 call_rows() {
 	n=$(scaled 20000)
 	row "kernel calls of a sender for a message of 64 bytes, window of 64" calls lower =0.1

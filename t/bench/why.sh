@@ -3,8 +3,8 @@
 # took of the clock and of the processors, in its own code and in the kernel for it, and how often it slept,
 # was made to wait for a processor, and called the kernel; then how much of the processors is left idle by
 # one loop and by more, and whose the memory of an idle connection is. What a process takes to begin and to
-# end is taken off: each is run for few and for ten times as many. Under strace, which counts
-# the calls, an end that polls takes more of them: it waits longer.
+# end is taken off: each is run for few and for ten times as many. Where strace counts the calls (sides.sh), an
+# end that polls takes more of them: it waits longer.
 # needs: two-processors
 . "$top_srcdir/t/bench/sides.sh"
 
