@@ -18,7 +18,8 @@ libevr_tools_la_SOURCES = \
 	examples/tools/options.c examples/tools/options.h \
 	examples/tools/pattern.c examples/tools/pattern.h \
 	examples/tools/perf_complaints.c examples/tools/perf_complaints.h \
-	examples/tools/perf_hist.c examples/tools/perf_hist.h
+	examples/tools/perf_hist.c examples/tools/perf_hist.h \
+	examples/tools/perf_watch.c examples/tools/perf_watch.h
 
 EVR_TOOL_LIBS = libevr_tools.la libevrdma.la $(RDMACM_LIBS) $(VERBS_LIBS) $(LIBEVENT_LIBS)
 

@@ -29,61 +29,32 @@ int perf_check(struct perf *perf, enum evrdma_step step, int ret)
 	return ret;
 }
 
-/* --- is there progress ----------------------------------------------------------------------- */
+/* --- does anything come ---------------------------------------------------------------------- */
 
-/* What is printed next begins in the first column. */
-static void show_progress(struct perf *perf)
+/* What its progress counts. */
+static const char *unit(const struct perf *perf)
 {
-	if (!perf->on_terminal || !perf->goal)
-		return;
-	fprintf(stderr, "%3d %%\r", (int)(perf->progress * 100 / perf->goal));
-	perf->shown = 1;
+	return perf->options.test == PERF_CONNECT ? "connections" : "messages";
 }
 
-/* Which may be on another terminal. */
-static void hide_progress(struct perf *perf)
-{
-	if (perf->shown)
-		fputs("     \r", stderr);
-	perf->shown = 0;
-}
-
-static void look(evutil_socket_t unused, short what, void *arg)
+static void silent(void *arg)
 {
 	struct perf *perf = arg;
 
-	perf->quiet_s = perf->progress == perf->seen ? perf->quiet_s + 1 : 0;
-	perf->seen = perf->progress;
-	show_progress(perf);
-	if (perf->quiet_s < perf->options.patience_s)
-		return;
-	perf_unwatch(perf);
 	tool_fail(&perf->tool,
-		"%s: nothing came for %ld s, after %llu messages; see what the other "
-		"side says, or wait longer (-T)",
+		"%s: nothing came for %ld s, after %llu %s; see what the other side says, or wait "
+		"longer (-T)",
 		ends_peer_text(&perf->ends), perf->options.patience_s,
-		(unsigned long long)perf->progress);
+		(unsigned long long)perf->watch.progress, unit(perf));
 }
 
-void perf_watch(struct perf *perf, uint64_t goal)
+void perf_begin_watch(struct perf *perf, uint64_t goal)
 {
-	const struct timeval second = { 1, 0 };
-
-	perf->progress = perf->seen = 0;
-	perf->quiet_s = 0;
-	perf->goal = goal;
-	perf->on_terminal = isatty(STDERR_FILENO);
-	if (!perf->timer)
-		perf->timer = event_new(perf->tool.event_base, -1, EV_PERSIST, look, perf);
-	if (!perf->timer || event_add(perf->timer, &second))
+	perf->watch.patience_s = perf->options.patience_s;
+	perf->watch.cb = silent;
+	perf->watch.arg = perf;
+	if (perf_watch_start(&perf->watch, perf->tool.event_base, goal))
 		tool_fail(&perf->tool, "out of memory");
-}
-
-void perf_unwatch(struct perf *perf)
-{
-	hide_progress(perf);
-	if (perf->timer)
-		event_del(perf->timer);
 }
 
 /* --- the program ---------------------------------------------------------------------------- */
@@ -98,12 +69,12 @@ static void interrupted(void *arg)
 {
 	struct perf *perf = arg;
 
-	perf_unwatch(perf);
+	perf_watch_stop(&perf->watch);
 	if (is_server(perf))
 		tool_stop(&perf->tool);
 	else
-		tool_fail(&perf->tool, "interrupted after %llu messages",
-			(unsigned long long)perf->progress);
+		tool_fail(&perf->tool, "interrupted after %llu %s",
+			(unsigned long long)perf->watch.progress, unit(perf));
 }
 
 static int is_group(const struct perf *perf)
@@ -191,8 +162,7 @@ int perf_finish(struct perf *perf)
 {
 	int status = tool_run(&perf->tool);
 
-	if (perf->timer)
-		event_free(perf->timer);
+	perf_watch_free(&perf->watch);
 	perf_client_free(perf->client);
 	perf_server_free(perf->server);
 	perf_group_free(perf->group);

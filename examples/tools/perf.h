@@ -10,6 +10,7 @@
 #include "common.h"
 #include "ends.h"
 #include "perf_hist.h"
+#include "perf_watch.h"
 #include "perf_wire.h"
 
 #define PERF "evrdma-perf"
@@ -65,13 +66,7 @@ struct perf {
 	struct perf_options options;
 	struct ends ends;
 	struct evrdma_base *base;
-	struct event *timer; /* looks for progress */
-	uint64_t progress;   /* goes up with each message */
-	uint64_t seen;	     /* of it, when it was looked at last */
-	long quiet_s;	     /* so long it stood still */
-	uint64_t goal;	     /* of the progress, for the line on the terminal; 0: not known */
-	int on_terminal;
-	int shown; /* a line is there */
+	struct perf_watch watch; /* of the other side */
 	struct perf_client *client;
 	struct perf_server *server;
 	struct perf_group *group;
@@ -83,12 +78,8 @@ int perf_read_options(struct perf_options *options, int argc, char **argv);
 void perf_start(struct perf *perf);
 int perf_finish(struct perf *perf);
 
-/*
- * Watches from now on: the run fails when perf->progress stands still for -T seconds. On a terminal
- * it shows how far it is.
- */
-void perf_watch(struct perf *perf, uint64_t goal);
-void perf_unwatch(struct perf *perf);
+/* From now on the run fails when nothing comes for -T seconds. */
+void perf_begin_watch(struct perf *perf, uint64_t goal);
 
 /* The parts, once the addresses are known; each is freed by its own end. */
 void perf_client_start(struct perf *perf);

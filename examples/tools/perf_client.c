@@ -8,8 +8,8 @@
 /* How many rounds of a ping are not timed, as a part of all, and at most. */
 enum { WARM_UP_PART = 10, WARM_UP_MAX = 1000 };
 
-/* What the end of a connection may take, of many that end at once. */
-enum { END_MS = 10 };
+/* How many are ended at a time, at most, and what more than one takes for that. */
+enum { ENDS = 64, END_MS = 10 };
 
 struct perf_conn {
 	struct perf_client *client;
@@ -23,6 +23,7 @@ struct perf_conn {
 	int ready;    /* says the server, */
 	int finished; /* it said DONE, */
 	int reported; /* and the server has counted */
+	int ended;    /* by either side */
 };
 
 struct perf_client {
@@ -44,6 +45,7 @@ struct perf_client {
 	long asked;    /* to get ready */
 	long there;    /* and the server is */
 	long reported; /* what came, by the server */
+	long ended;
 	long closed;
 	int runs; /* that are over */
 };
@@ -85,7 +87,7 @@ static void pump(struct perf_conn *conn);
 static void through(struct perf_conn *conn)
 {
 	conn->done++;
-	conn->client->perf->progress++;
+	conn->client->perf->watch.progress++;
 	pump(conn);
 }
 
@@ -173,23 +175,42 @@ static void answer_came(struct perf_conn *conn)
 static void end_run(struct perf_client *client)
 {
 	client->result.end_ns = tool_now_ns();
-	perf_unwatch(client->perf);
+	perf_watch_stop(&client->perf->watch);
 	perf_print(&client->perf->options, &client->result, !client->runs);
 	client->runs++;
 }
 
-static void disconnect_all(struct perf_client *client)
+/* How many connections are begun, or got ready, at a time. */
+static uint32_t at_once(const struct perf_client *client)
 {
-	for (long i = 0; i < client->total && !is_over(client); i++)
-		perf_check(client->perf, EVRDMA_STEP_DISCONNECT,
-			evrdma_conn_disconnect(client->conns[i].conn));
+	return perf_window(client->perf->options.window, client->result.size);
+}
+
+/* Some may be gone by themselves. */
+static void end_next(struct perf_client *client)
+{
+	struct perf_conn *conn;
+
+	do {
+		if (client->ended == client->total || is_over(client))
+			return;
+		conn = &client->conns[client->ended++];
+	} while (conn->ended);
+	conn->ended = 1;
+	perf_check(client->perf, EVRDMA_STEP_DISCONNECT, evrdma_conn_disconnect(conn->conn));
+}
+
+static void end_first(struct perf_client *client)
+{
+	for (uint32_t i = 0; i < at_once(client) && i < ENDS; i++)
+		end_next(client);
 }
 
 static void all_there(struct perf_client *client)
 {
 	if (client->result.test == PERF_CONNECT) {
 		client->result.connected_ns = tool_now_ns();
-		disconnect_all(client);
+		end_first(client);
 		return;
 	}
 	client->result.begin_ns = tool_now_ns();
@@ -229,7 +250,7 @@ static void report_came(struct perf_conn *conn, const struct perf_word *report)
 	if (++client->reported < client->result.connections)
 		return;
 	end_run(client);
-	disconnect_all(client);
+	end_first(client);
 }
 
 /* Nothing is sent on it; so it is with those that are made to be ended. */
@@ -287,7 +308,7 @@ static void word_came(struct perf_conn *conn, const struct evrdma_recv *recv)
 		check(conn, -EPROTO);
 		return;
 	}
-	conn->client->perf->quiet_s = 0;
+	conn->client->perf->watch.alive = 1;
 	if (word.type == PERF_READY) {
 		ready_came(conn, &word);
 	} else if (word.type == PERF_GRANT) {
@@ -347,12 +368,6 @@ static void ask_next(struct perf_client *client)
 		say(conn, PERF_START);
 }
 
-/* How many connections are begun, or got ready, at a time. */
-static uint32_t at_once(const struct perf_client *client)
-{
-	return perf_window(client->perf->options.window, client->result.size);
-}
-
 /* Only now is taken what they send, or read into: who is refused needs none. */
 static void all_connected(struct perf_client *client)
 {
@@ -365,7 +380,7 @@ static void made_one(struct perf_conn *conn)
 	struct perf_client *client = conn->client;
 
 	perf_hist_add(&client->result.hist, tool_now_ns() - conn->begin_ns);
-	client->perf->progress++;
+	client->perf->watch.progress++;
 	one_there(client);
 }
 
@@ -373,7 +388,7 @@ static void connected(struct perf_conn *conn)
 {
 	struct perf_client *client = conn->client;
 
-	client->perf->quiet_s = 0;
+	client->perf->watch.alive = 1;
 	begin_next(client);
 	if (client->result.test == PERF_CONNECT)
 		made_one(conn);
@@ -411,10 +426,14 @@ static void one_closed(struct perf_conn *conn)
 {
 	struct perf_client *client = conn->client;
 
-	client->perf->quiet_s = 0;
+	client->perf->watch.alive = 1;
 	conn->conn = NULL;
-	if (++client->closed == client->total && !is_over(client))
+	if (is_over(client))
+		return;
+	if (++client->closed == client->total)
 		next_run(client);
+	else
+		end_next(client);
 }
 
 static int is_expected(const struct perf_client *client)
@@ -450,6 +469,7 @@ static void conn_event(struct evrdma_conn *unused, enum evrdma_conn_event event,
 	struct perf_conn *conn = arg;
 	struct perf *perf = conn->client->perf;
 
+	conn->ended |= event == EVRDMA_CONN_DISCONNECTED || event == EVRDMA_CONN_ERROR;
 	switch (event) {
 	case EVRDMA_CONN_CONNECTED:
 		connected(conn);
@@ -515,8 +535,8 @@ static void fill_options(struct perf_client *client)
 	options->private_data = client->greeting;
 	options->private_data_len = sizeof(client->greeting);
 	options->connect_timeout_ms = (int)client->perf->options.patience_s * 1000;
-	/* All are ended at once, and the server has to answer all. */
-	options->drain_timeout_ms += (int)client->total * END_MS;
+	/* The server has to answer all that are ended at once. */
+	options->drain_timeout_ms += ENDS * END_MS;
 	options->send_depth = client->window + words;
 	options->recv_depth = client->result.test == PERF_PING ? pongs : words;
 	options->recv_pool = client->recv_pool;
@@ -574,11 +594,11 @@ static void start_run(struct perf_client *client)
 
 	client->window = in_turn(options->test) ? 1 : perf_window(options->window, result->size);
 	client->begun = client->connected = client->asked = client->there = 0;
-	client->reported = client->closed = 0;
+	client->reported = client->closed = client->ended = 0;
 	result->window = client->window;
 	result->messages = 0;
 	memset(&result->hist, 0, sizeof(result->hist));
-	perf_watch(client->perf, goal(client));
+	perf_begin_watch(client->perf, goal(client));
 	if (make_room(client))
 		tool_fail(&client->perf->tool, "out of memory; make -n, -i or -S smaller");
 	else

@@ -48,7 +48,7 @@ static void finish(struct perf_group *group)
 {
 	if (group->end_timer)
 		event_del(group->end_timer);
-	perf_unwatch(group->perf);
+	perf_watch_stop(&group->perf->watch);
 	perf_print(&group->perf->options, &group->result, 1);
 	tool_stop(&group->perf->tool);
 }
@@ -92,7 +92,7 @@ static void send_done(struct evrdma_dgram *unused, struct evrdma_buf *buf,
 		return;
 	}
 	group->done++;
-	group->perf->progress++;
+	group->perf->watch.progress++;
 	pump(group);
 }
 
@@ -169,9 +169,9 @@ static void data_came(struct perf_group *group, const struct evrdma_recv *recv)
 		group->result.size = recv->len;
 		group->sender_qp = recv->src_qp;
 		name_sender(group, recv, &group->sender);
-		perf_watch(group->perf, 0);
+		perf_begin_watch(group->perf, 0);
 	}
-	group->perf->progress++;
+	group->perf->watch.progress++;
 }
 
 static void recv_came(struct evrdma_dgram *unused, const struct evrdma_recv *recv, void *arg)
@@ -199,7 +199,7 @@ static void joined(struct perf_group *group)
 {
 	if (group->perf->options.group)
 		return;
-	perf_watch(group->perf, (uint64_t)group->perf->options.count);
+	perf_begin_watch(group->perf, (uint64_t)group->perf->options.count);
 	group->result.begin_ns = tool_now_ns();
 	pump(group);
 }

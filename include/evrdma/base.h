@@ -56,9 +56,10 @@ struct evrdma_base_options {
 	                            destroying QPs and ids, and registering memory for them; CM
 	                            events; posting) may take of one turn of the loop, up to
 	                            INT_MAX; at least one step is made in every turn, with 0 no
-	                            more */
+	                            more. And how long a turn with spin_us goes on */
 	unsigned cq_budget;      /* 256: what one turn tells of completions, those of all queues
-	                            together and the work that ends with a connection; at least 1 */
+	                            together and the work that ends with a connection; 1 to
+	                            INT_MAX */
 	unsigned cq_entries;     /* 4096: entries of a shared CQ, at least 1; limited to what the
 	                            device has, and no fewer than the first object on it needs.
 	                            Over 16384 on siw for many QPs, see evrdma(7) */
@@ -82,12 +83,15 @@ struct evrdma_base_options {
 	int comp_vector;         /* -1: the bases of a process take turns. Otherwise the completion
 	                            vector, modulo how many the device has, of all CQs of the base:
 	                            whose interrupt, and with it whose processor, tells of them */
-	unsigned spin_us;        /* 0: off. Otherwise a CQ is polled, for some of each turn's time,
-	                            until nothing has completed for so many microseconds, at most
-	                            1000000, before the loop may sleep on it: less latency for more
-	                            processor time. While messages come a turn goes on, within
-	                            cq_budget and turn_budget_us. Events of a priority below
-	                            data_priority wait so long */
+	unsigned spin_us;        /* 0: off. Otherwise, for so many microseconds after something
+	                            completed on a CQ, at most 1000000, it is polled in each turn
+	                            before the loop may sleep on it: less latency for more processor
+	                            time. While messages come a turn goes on, until it has told
+	                            cq_budget or taken turn_budget_us; with both large nothing else
+	                            of the loop runs meanwhile. Whatever completes counts, also what
+	                            is cancelled at an end, and the question of keepalive_ms: one
+	                            that is shorter keeps it awake for ever. Events of a priority
+	                            below data_priority wait so long */
 };
 
 void evrdma_base_options_init_sized(struct evrdma_base_options *options, size_t size);

@@ -42,8 +42,10 @@ struct evrdma_conn_options {
 	                                  answer */
 	int keepalive_ms;              /* 0: off. Otherwise a peer that was not heard of for so
 	                                  long is asked; when it does not answer for as long again,
-	                                  the connection ends with ETIMEDOUT. The question is one of
-	                                  the send_depth that may be under way */
+	                                  the connection ends with ETIMEDOUT, also one that is being
+	                                  disconnected. The question is one of the send_depth that
+	                                  may be under way, and a completion to spin_us. As exact
+	                                  as the timers of the loop, a few milliseconds */
 	int idle_timeout_ms;           /* 0: off. Otherwise, when for so long no message came, and
 	                                  no send, RDMA or atomic of this side was over, the
 	                                  connection ends with ETIMEDOUT. RDMA of the peer is not
@@ -54,7 +56,8 @@ struct evrdma_conn_options {
 	uint32_t inline_bytes;         /* 0: inline data of one send, limited by the device */
 	uint32_t recv_depth;           /* 64: receive buffers posted at once */
 	uint32_t low_water;            /* 0: WRITABLE comes when this many sends are free again;
-	                                  0 is a quarter of send_depth */
+	                                  at most send_depth and send_queue; 0 is a quarter of
+	                                  send_depth */
 	struct evrdma_pool *recv_pool; /* NULL: nothing can be received but into what the caller
 	                                  posts with evrdma_conn_recv(). Otherwise recv_depth
 	                                  buffers of this pool are kept posted */
@@ -258,9 +261,9 @@ int evrdma_conn_recv(struct evrdma_conn *conn, struct evrdma_buf *buf);
 
 /*
  * Sends the first len bytes of buf, which may be 0. cb may be NULL. Sends made in one turn of the
- * loop go to the device together, at its end. On iWARP, whose accepting side must not speak first
- * (RFC 5044), the first sends of an accepted connection wait for the peer's first message, 100 ms
- * at most.
+ * loop go to the device together, at its end, or earlier where a base that spins goes on in its
+ * turn. On iWARP, whose accepting side must not speak first (RFC 5044), the first sends of an
+ * accepted connection wait for the peer's first message, 100 ms at most.
  * Returns 0; -EAGAIN when send_depth sends are under way and send_queue wait (WRITABLE follows);
  * -ENOTCONN before CONNECTED and after the end; -EMSGSIZE when len is more than the buffer; -EINVAL
  * without one; -EXDEV for a buffer of evrdma_buf_new_shared() whose domain the connection is not
@@ -316,7 +319,8 @@ uint32_t evrdma_conn_send_space(const struct evrdma_conn *conn);
  * Ends an established connection in an orderly way: no send is taken any more, those that were are
  * waited for, then the peer is told. DISCONNECTED follows when it has answered, or ERROR with
  * ETIMEDOUT when all that takes longer than drain_timeout_ms: at EVRDMA_STEP_DELIVER while a send
- * is not done, at EVRDMA_STEP_DISCONNECT when only the answer is missing. To end it at once, close.
+ * is not done, at EVRDMA_STEP_DISCONNECT when only the answer is missing; keepalive_ms goes on and
+ * may end it before, as any other time. To end it at once, close.
  * Returns 0, again while it goes on, which a second call does not change; -ENOTCONN before
  * CONNECTED and after the end. Since 0.1.
  */
@@ -333,7 +337,8 @@ int evrdma_conn_migrate(struct evrdma_conn *conn, struct evrdma_base *base);
 
 /*
  * Closes: what is under way is cancelled, the kernel's objects are destroyed in later turns of the
- * loop, and then the CLOSED event comes, last, with the callbacks that are set. The peer of an
+ * loop, and then the CLOSED event comes, last, with the callbacks that are set. Messages that had
+ * come may be told still before it. The peer of an
  * established connection is told; on InfiniBand and RoCE its answer is not waited for, but the id
  * stays with the kernel until it came or the kernel gives up, for a minute or so, or a second after
  * the base was closed, but for more than 32 of them on a link that is down. On iWARP a connect or

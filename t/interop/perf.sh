@@ -122,6 +122,16 @@ stopped_in_the_middle() {
 	client -t ping -C 1000000000 -T 3
 }
 
+# Its program answers none of them.
+stopped_with_many() {
+	client -t connect -n 32767 -T 2 & pid=$!
+	wait_until 20 has_made 300
+	kill -STOP $server
+	wait $pid
+}
+
+has_made() { [ "$(rdma resource show cm_id | grep -c ' state CONNECT ')" -ge "$1" ]; }
+
 interrupted_in_the_middle() {
 	"$perf" -s "$EVR_IP4" -C 1000000000 >"$tmp/out" 2>"$tmp/err" & pid=$!
 	sleep 1
@@ -309,6 +319,12 @@ for test in ping send write read; do
 done
 start_server
 cell "$kind: the server stopped in the middle" fails "nothing came for 3 s" stopped_in_the_middle
+kill -CONT $server
+kill $server
+wait $server
+start_server
+cell "$kind: the server stopped while many connections are made" fails "connecting: Connection timed out" \
+	stopped_with_many
 kill -CONT $server
 kill $server
 wait $server
