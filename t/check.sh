@@ -105,14 +105,14 @@ step() {
 	judge "$name" "$log" "$status" "$took"
 }
 
-# grouped COMMAND...: as a process group, by which finish can end all of it.
+# grouped COMMAND...: as a process group, by which finish can end all of it, if what is beside is that.
 grouped() {
 	# shellcheck disable=SC2016 # expanded by the shell that is started
 	setsid --wait sh -c 'echo $$ >"$0" && exec "$@"' "$work/log/beside" "$@"
 }
 
 # beside NAME COMMAND...: the same, beside the stages that follow, as far as end_beside. Of the command,
-# what takes long is grouped.
+# what begins others is to be grouped.
 beside() {
 	beside_name=$1 beside_since=$(date +%s)
 	shift
@@ -312,6 +312,7 @@ finish() {
 	for group in $guest_pid $kernels_pid ${beside_pid:+$(cat "$work/log/beside" 2>/dev/null)}; do
 		kill -- "-$group" 2>/dev/null || :
 	done
+	[ -z "$beside_pid" ] || kill "$beside_pid" 2>/dev/null || :
 	[ ! -s "$work/log/failures" ] || { say "what failed or was skipped:"; cat "$work/log/failures"; }
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[ "$passed" -gt 0 ] && [ "$failed" -eq 0 ] && [ "$skipped" -eq 0 ]

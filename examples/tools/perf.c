@@ -2,11 +2,6 @@
  */
 #include "perf.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <event2/event.h>
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
 

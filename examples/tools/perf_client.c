@@ -8,7 +8,10 @@
 /* How many rounds of a ping are not timed, as a part of all, and at most. */
 enum { WARM_UP_PART = 10, WARM_UP_MAX = 1000 };
 
-/* How many are ended at a time, at most, and what more than one takes for that. */
+/*
+ * So many are told to end at a time, each of which may hold up the others. A run that fails ends
+ * all at once, and whoever has not been answered by then is left to the kernel.
+ */
 enum { ENDS = 64, END_MS = 10 };
 
 struct perf_conn {
@@ -622,7 +625,8 @@ void perf_client_start(struct perf *perf)
 	client->result.test = (enum perf_test)options->test;
 	client->result.connections = options->connections;
 	client->total = options->connections + options->idle;
-	client->result.size = options->all_sizes ? 1 : (size_t)options->size;
+	client->result.size =
+		options->all_sizes || options->test == PERF_CONNECT ? 1 : (size_t)options->size;
 	start_run(client);
 }
 

@@ -17,8 +17,9 @@ struct perf_watch {
 	void *arg;
 
 	struct event *timer;
-	uint64_t seen; /* of the progress, when it was looked at last */
-	long quiet_s;  /* so long nothing came */
+	uint64_t seen;	 /* of the progress, when it was looked at last */
+	uint64_t due_ns; /* when it is looked at next */
+	long quiet_s;	 /* so long nothing came */
 	int on_terminal;
 	int shown; /* a line is there */
 };

@@ -42,10 +42,10 @@ struct evrdma_conn_options {
 	                                  answer */
 	int keepalive_ms;              /* 0: off. Otherwise a peer that was not heard of for so
 	                                  long is asked; when it does not answer for as long again,
-	                                  the connection ends with ETIMEDOUT, also one that is being
-	                                  disconnected. The question is one of the send_depth that
-	                                  may be under way, and a completion to spin_us. As exact
-	                                  as the timers of the loop, a few milliseconds */
+	                                  the connection ends with ETIMEDOUT. The question is one of
+	                                  the send_depth that may be under way, and a completion to
+	                                  spin_us. As exact as the timers of the loop, a few
+	                                  milliseconds */
 	int idle_timeout_ms;           /* 0: off. Otherwise, when for so long no message came, and
 	                                  no send, RDMA or atomic of this side was over, the
 	                                  connection ends with ETIMEDOUT. RDMA of the peer is not
@@ -319,8 +319,8 @@ uint32_t evrdma_conn_send_space(const struct evrdma_conn *conn);
  * Ends an established connection in an orderly way: no send is taken any more, those that were are
  * waited for, then the peer is told. DISCONNECTED follows when it has answered, or ERROR with
  * ETIMEDOUT when all that takes longer than drain_timeout_ms: at EVRDMA_STEP_DELIVER while a send
- * is not done, at EVRDMA_STEP_DISCONNECT when only the answer is missing; keepalive_ms goes on and
- * may end it before, as any other time. To end it at once, close.
+ * is not done, at EVRDMA_STEP_DISCONNECT when only the answer is missing; keepalive_ms and
+ * idle_timeout_ms go on until the peer is told. To end it at once, close.
  * Returns 0, again while it goes on, which a second call does not change; -ENOTCONN before
  * CONNECTED and after the end. Since 0.1.
  */

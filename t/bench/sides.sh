@@ -315,14 +315,21 @@ spent_by() {
 	[ -n "$("$@")" ] && cut -d ' ' -f "$fields" "$tmp/spent"
 }
 
-# calls_of COMMAND...: how often it called the kernel. strace, where the kernel does not count, makes each call
-# so slow that threads may meet which would not, and call it for that too.
+# Whether the kernel counts calls, found out once. strace does where it does not, but makes each so slow that
+# threads wait for each other that otherwise do not meet, which are calls again.
+counts_calls() {
+	if [ -z "${counts:-}" ]; then
+		[ -d /sys/kernel/tracing/events ] || mount -t tracefs none /sys/kernel/tracing 2>/dev/null || :
+		$spent true && counts=$(cut -d ' ' -f 7 "$tmp/spent")
+	fi
+	[ "$counts" != - ]
+}
+
+# calls_of COMMAND...: how often it called the kernel.
 calls_of() {
-	[ -d /sys/kernel/tracing/events ] || mount -t tracefs none /sys/kernel/tracing 2>/dev/null || :
-	calls=$(spent_by 7 "$@")
-	if [ "$calls" != - ]; then
-		[ -z "$calls" ] || echo "$calls"
-		return 0
+	if counts_calls; then
+		spent_by 7 "$@"
+		return
 	fi
 	under=$traced
 	rm -f "$tmp/calls"

@@ -119,6 +119,30 @@ START_TEST(a_question_is_one_of_the_sends_under_way_and_gives_its_place_back)
 }
 END_TEST
 
+enum { DRAIN_MS = 2000 };
+
+/* Its program says nothing, and its machine is asked no more: there is a time for that. */
+START_TEST(who_has_said_goodbye_waits_for_the_answer_as_long_as_ever)
+{
+	struct fixture *f = fixture_new();
+	uint64_t begin_us;
+
+	f->on_event = keep_open;
+	*(_i ? &f->options.idle_timeout_ms : &f->options.keepalive_ms) = DRAIN_MS / 10;
+	f->options.drain_timeout_ms = DRAIN_MS;
+	fixture_connect_pair(f);
+	fake_hold(FAKE_DREQ);
+	begin_us = evr_clock_now_us();
+	ck_assert_int_eq(evrdma_conn_disconnect(f->client->conn), 0);
+	fixture_run_until(f, fixture_client_is_down, 10000);
+	ck_assert_int_eq(f->client->error, ETIMEDOUT);
+	ck_assert_int_eq(f->client->step, EVRDMA_STEP_DISCONNECT);
+	ck_assert_uint_ge(evr_clock_now_us() - begin_us, DRAIN_MS * EVR_US_PER_MS);
+	fake_release(FAKE_DREQ);
+	fixture_free(f);
+}
+END_TEST
+
 TCase *keepalive_case(void)
 {
 	TCase *tc = tcase_create("keepalive");
@@ -129,5 +153,7 @@ TCase *keepalive_case(void)
 	tcase_add_test(tc, an_answer_that_came_while_the_loop_was_held_up_counts);
 	tcase_add_test(tc, who_is_asked_late_has_as_much_time_to_answer);
 	tcase_add_test(tc, a_question_is_one_of_the_sends_under_way_and_gives_its_place_back);
+	tcase_add_loop_test(
+		tc, who_has_said_goodbye_waits_for_the_answer_as_long_as_ever, 0, 2);
 	return tc;
 }

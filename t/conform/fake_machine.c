@@ -71,7 +71,6 @@ static bool was_read_often(struct fixture *f)
 	return now > calls + 4;
 }
 
-/* Of a kind that the test does not need otherwise. */
 static const char *its_name(void)
 {
 	return fake_another_kind() == FAKE_IB ? "fakeib0" : "fakeiw0";

@@ -61,10 +61,13 @@ static bool is_over(const struct evrdma_conn *conn, uint64_t now_us)
 	return conn->probing && !keepalive_left(conn, now_us);
 }
 
+/* Who has said goodbye asks nobody any more: the time for the answer is drain_timeout_ms. */
 void evr_conn_judge_alive(struct evrdma_conn *conn)
 {
 	uint64_t now_us = evr_clock_now_us();
 
+	if (conn->next == EVR_CONN_DISCONNECT)
+		return;
 	/* A probe that is held back asks nobody; who is to begin a stream owes a word anyway. */
 	if (conn->qp.sends_held && !conn->owned)
 		conn->last_heard_us = conn->asked_us = now_us;
