@@ -315,14 +315,11 @@ spent_by() {
 	[ -n "$("$@")" ] && cut -d ' ' -f "$fields" "$tmp/spent"
 }
 
-# Whether the kernel counts calls, found out once. strace does where it does not, but makes each so slow that
-# threads wait for each other that otherwise do not meet, which are calls again.
+# Whether the kernel counts calls. strace does where it does not, but makes each so slow that threads wait for
+# each other that otherwise do not meet, which are calls again.
 counts_calls() {
-	if [ -z "${counts:-}" ]; then
-		[ -d /sys/kernel/tracing/events ] || mount -t tracefs none /sys/kernel/tracing 2>/dev/null || :
-		$spent true && counts=$(cut -d ' ' -f 7 "$tmp/spent")
-	fi
-	[ "$counts" != - ]
+	[ -d /sys/kernel/tracing/events ] || mount -t tracefs none /sys/kernel/tracing 2>/dev/null || :
+	$spent true && [ "$(cut -d ' ' -f 7 "$tmp/spent")" != - ]
 }
 
 # calls_of COMMAND...: how often it called the kernel.
