@@ -149,11 +149,6 @@ static bool text_has_come(struct fixture *f)
 	return !strcmp(((struct intruder *)f->tag)->memory, text);
 }
 
-static bool its_connection_has_ended(struct fixture *f)
-{
-	return !f->client || f->client->down;
-}
-
 /* On iWARP a write is done when TCP has it, and then it is placed, or ends the connection. */
 static void try_key(bool in_domain)
 {
@@ -165,7 +160,7 @@ static void try_key(bool in_domain)
 	f->options.inline_bytes = 32;
 	write_with_key_of_another(f, domain);
 	evrdma_domain_free(domain);
-	fixture_run_until(f, in_domain ? its_connection_has_ended : text_has_come, 20000);
+	fixture_run_until(f, in_domain ? fixture_client_is_closed : text_has_come, 20000);
 	if (!in_domain)
 		ck_assert_int_eq(intruder.error, 0);
 	ck_assert_str_eq(intruder.memory, in_domain ? "" : text);

@@ -30,7 +30,7 @@ in_source() { make -C "$tmp" ARCH=um KCFLAGS='-O1 -pipe -w' "$@" >>"$tmp/log" 2>
 
 make_kernel() {
 	[ -n "$source" ] || return 1
-	say "building user-mode Linux from $source $version, which takes some two minutes"
+	say "building user-mode Linux from $source $version, which takes two to three minutes"
 	echo "$leave_out" >"$tmp/leave-out"
 	kernel_source "$source=$version" -X "$tmp/leave-out" || return 1
 	patch -s -F0 -d "$tmp" -p1 <"$guestdir/uml.patch" >"$tmp/log" || return 1
