@@ -26,7 +26,7 @@ name_kernel() {
 	[ -n "$version" ] || kernel=$(basename "$(newest_cached || echo "$kernel")")
 }
 
-in_source() { make -C "$tmp" ARCH=um KCFLAGS='-O1 -pipe -w' "$@" >>"$tmp/log" 2>&1; }
+in_source() { make -C "$tmp" ARCH=um KCFLAGS='-O1 -pipe' "$@" >>"$tmp/log" 2>&1; }
 
 make_kernel() {
 	[ -n "$source" ] || return 1
