@@ -37,16 +37,25 @@ pong() {
 	return $status
 }
 
-# came LEAST: so many were counted, once per way, and went by the queue pairs but for the first ones.
+# came LEAST: so many were counted, once per way.
 came() {
 	awk -v least="$1" '/s +[0-9.]+ +[0-9.]+$/ { lines++; if ($3 + 0 >= least) good++ }
-		END { exit lines != 1 || good != 1 }' "$tmp/client" || return
-	[ "$kind" = siw ] || [ "$sent" -ge $(($1 - 10)) ]
+		END { exit lines != 1 || good != 1 }' "$tmp/client"
 }
 
 echoes() { pong "$@" -C 40 -T e && came 80; }
 # As many as there is room for at the other side, whoever sends them how fast.
 one_way() { pong "$@" -C 40 && came 30; }
+
+# The first ones go by UDP, until the kernel has found the way to the other side. It does so beside them,
+# and on a busy machine a run may be over before: then the next one tells.
+by_queue_pairs() {
+	for again in $(seq 20); do
+		pong "$@" -C 200 -T e && came 400 || return
+		[ "$sent" -lt 200 ] || return 0
+	done
+	return 1
+}
 
 matrix() {
 	for size in 16 1000; do
@@ -59,6 +68,8 @@ matrix() {
 	done
 	cell "$kind: $1 client, $2 server, udpong -T e over IPv6" \
 		echoes "$1" "$2" "$EVR_IP6" -S 1000
+	[ "$kind" = siw ] || cell "$kind: $1 client, $2 server, udpong goes by the queue pairs" \
+		by_queue_pairs "$1" "$2" "$EVR_IP4" -S 16
 }
 
 cell "$kind comes up" dev_up "$kind"
