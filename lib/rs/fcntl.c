@@ -1,5 +1,6 @@
 /* The flags of an rsocket's number. O_NONBLOCK is in both places: its own, and the descriptor's. */
 #include "rs/helper.h"
+#include "rs/ready.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +18,8 @@ static int set_flags(struct evr_rs *rs, long flags)
 		ret = -errno;
 	if (ret)
 		rs->nonblock = before;
+	if (!evr_rs_is_shown(rs))
+		evr_rs_show_nothing(rs);
 	return ret;
 }
 

@@ -134,3 +134,11 @@ void evr_rs_hide(struct evr_rs *rs)
 	if (!(events & (POLLOUT | POLLERR)))
 		show_writable(rs, false);
 }
+
+void evr_rs_show_nothing(struct evr_rs *rs)
+{
+	if (!can_show(rs) || evr_rs_shows_all(rs))
+		return;
+	show_readable(rs, false);
+	show_writable(rs, false);
+}

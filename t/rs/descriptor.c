@@ -240,6 +240,71 @@ START_TEST(an_edge_is_told_once)
 }
 END_TEST
 
+static void set_nonblocking(int fd, bool nonblocking)
+{
+	int flags = O_RDWR | (nonblocking ? O_NONBLOCK : 0);
+
+	ck_assert_int_eq(call()->fcntl(fd, F_SETFL, flags), 0);
+}
+
+/* By the call that knows, whether the number shows it or not. */
+static void await(int fd, short events)
+{
+	struct pollfd pfd = { .fd = fd, .events = events };
+
+	ck_assert_int_eq(call()->poll(&pfd, 1, PATIENCE_MS), 1);
+	ck_assert_int_eq(pfd.revents, events);
+}
+
+START_TEST(what_comes_while_it_is_blocking_is_an_edge)
+{
+	struct pair pair = make_pair();
+	struct instance instance = make_instance(_i);
+
+	ck_assert_int_eq(watch(&instance, EPOLL_CTL_ADD, pair.server, EPOLLIN | EPOLLET), 0);
+	send_bytes(pair.client, 5);
+	ck_assert_int_eq(events_within(&instance, PATIENCE_MS), 1);
+	set_nonblocking(pair.server, false);
+	receive_bytes(pair.server, 5);
+	send_bytes(pair.client, 5);
+	await(pair.server, POLLIN);
+	set_nonblocking(pair.server, true);
+	ck_assert_int_eq(events_within(&instance, PATIENCE_MS), 1);
+	receive_bytes(pair.server, 5);
+	ck_assert_int_eq(events_within(&instance, QUIET_MS), 0);
+	end_instance(&instance);
+	end_pair(&pair);
+}
+END_TEST
+
+START_TEST(room_that_comes_while_it_is_blocking_is_an_edge)
+{
+	struct pair pair = make_pair();
+	struct instance instance = make_instance(_i);
+	char bytes[4096] = "";
+	size_t sent = 0;
+	ssize_t ret;
+
+	ck_assert_int_eq(watch(&instance, EPOLL_CTL_ADD, pair.client, EPOLLOUT | EPOLLET), 0);
+	ck_assert_int_eq(events_within(&instance, PATIENCE_MS), 1);
+	set_nonblocking(pair.client, false);
+	while ((ret = call()->send(pair.client, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0)
+		sent += (size_t)ret;
+	ck_assert_int_eq(errno, EAGAIN);
+	while (sent) {
+		wait_for(pair.server, POLLIN);
+		ret = call()->recv(pair.server, bytes, sizeof(bytes), 0);
+		ck_assert_int_gt(ret, 0);
+		sent -= (size_t)ret;
+	}
+	await(pair.client, POLLOUT);
+	set_nonblocking(pair.client, true);
+	ck_assert_int_eq(events_within(&instance, PATIENCE_MS), 1);
+	end_instance(&instance);
+	end_pair(&pair);
+}
+END_TEST
+
 START_TEST(a_reset_is_an_edge)
 {
 	struct pair pair = make_pair();
@@ -373,7 +438,7 @@ START_TEST(blocking_ones_are_told_as_well)
 	struct pair pair = make_pair();
 	struct instance instance = make_instance(1);
 
-	ck_assert_int_eq(call()->fcntl(pair.server, F_SETFL, O_RDWR), 0);
+	set_nonblocking(pair.server, false);
 	ck_assert_int_eq(watch(&instance, EPOLL_CTL_ADD, pair.server, EPOLLIN), 0);
 	ck_assert_int_eq(events_within(&instance, QUIET_MS), 0);
 	send_bytes(pair.client, 5);
@@ -492,6 +557,8 @@ TCase *descriptor_case(const char *name, bool is_rs)
 	tcase_add_test(cases, one_that_connects_in_vain_has_an_error);
 	tcase_add_loop_test(cases, a_reset_is_an_edge, 0, num);
 	tcase_add_loop_test(cases, an_edge_is_told_once, 0, num);
+	tcase_add_loop_test(cases, what_comes_while_it_is_blocking_is_an_edge, 0, num);
+	tcase_add_loop_test(cases, room_that_comes_while_it_is_blocking_is_an_edge, 0, num);
 	tcase_add_loop_test(cases, oneshot_is_told_once_until_it_is_asked_for_again, 0, num);
 	tcase_add_loop_test(cases, a_level_is_told_as_long_as_it_lasts, 0, num);
 	tcase_add_loop_test(cases, one_that_is_closed_is_told_no_more, 0, num);

@@ -29,7 +29,7 @@ static void add_user(struct random_schedule *s, struct random_end *end)
 	user->end = end;
 	user->random.state = random_next(&s->random);
 	user->left = s->alone ? ALONE : 1 + random_below(&s->random, ACTIONS);
-	user->edges = -1;
+	user->edges[0] = user->edges[1] = -1;
 	user->call = "nothing";
 }
 

@@ -73,7 +73,7 @@ struct random_user {
 	pthread_t thread;
 	pid_t tid;
 	struct random_user *other; /* who comes between what it does, or NULL */
-	int edges;		   /* an epoll set that has its end, by edge, or -1 */
+	int edges[2];		   /* epoll sets, by edge: of bytes, of room; or -1 */
 	uint8_t bytes[RANDOM_PIECE];
 	/* What it is doing. */
 	const char *call;
@@ -146,6 +146,8 @@ void *random_user_run(void *user);
 size_t random_push(struct random_user *user, struct random_end *end, size_t len);
 size_t random_drain(struct random_user *user, struct random_end *end);
 void random_peek(struct random_user *user, struct random_end *end);
+/* Not to blocking while somebody relies on that it is not. */
+void random_set_mode(struct random_user *user, struct random_end *end, bool nonblock);
 /* Unless it is closed, or somebody waits by its number. linger_s: 0 resets it, less is as it is. */
 bool random_close(struct random_schedule *s, struct random_end *end, int linger_s);
 /* The same in two steps: whether it may be; and then. */

@@ -32,6 +32,11 @@ static void ask(struct random_user *other, struct random_end *end)
 	rgetsockopt(end->fd, SOL_SOCKET, SO_RCVBUF, &value, &len);
 }
 
+static void set_nonblocking(struct random_user *other, struct random_end *end)
+{
+	random_set_mode(other, end, true);
+}
+
 /* What has not been said may not keep it here. */
 static void close_here(struct random_user *other, struct random_end *end)
 {
@@ -45,7 +50,7 @@ static void close_here(struct random_user *other, struct random_end *end)
 }
 
 static meddle_fn *const before[] = { send_here, make_room, send_there };
-static meddle_fn *const after[] = { random_peek, send_there, ask };
+static meddle_fn *const after[] = { random_peek, send_there, ask, set_nonblocking };
 
 /* Above all what the call waits for. */
 static void bring_about(const struct random_user *user)

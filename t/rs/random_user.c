@@ -199,6 +199,7 @@ static ssize_t call_to_send(struct random_user *user, const struct action *actio
 	return rsend(user->end->fd, user->bytes, action->len, action->flags & MSG_DONTWAIT);
 }
 
+/* What was sent, or less than 0 and errno, EBUSY where another one sends. */
 static ssize_t send_once(struct random_user *user, const struct action *action)
 {
 	struct random_sending sending;
@@ -207,6 +208,7 @@ static ssize_t send_once(struct random_user *user, const struct action *action)
 	lock(user);
 	mine = begin_to_send(user, action, &sending);
 	unlock(user);
+	errno = EBUSY;
 	if (!mine)
 		return -1;
 	sending.sent = call_to_send(user, action);
@@ -217,6 +219,7 @@ static ssize_t send_once(struct random_user *user, const struct action *action)
 	user->end->sending = false;
 	user->end->relying -= !sending.may_wait;
 	unlock(user);
+	errno = sending.error;
 	return sending.sent;
 }
 
@@ -335,13 +338,17 @@ static int by_shared_set(struct random_user *user, const struct action *action)
 	return epoll_wait(user->end->set, &event, 1, action->timeout_ms);
 }
 
+/* Of bytes, or of room. */
 static int by_edge(struct random_user *user, const struct action *action)
 {
+	bool room = action->events & POLLOUT;
+	uint32_t events = room ? EPOLLOUT | EPOLLET : EPOLLIN | EPOLLRDHUP | EPOLLET;
+	int *edges = &user->edges[room];
 	struct epoll_event event;
 
-	if (user->edges < 0)
-		user->edges = open_set(user->end->fd, EPOLLIN | EPOLLRDHUP | EPOLLET);
-	return epoll_wait(user->edges, &event, 1, action->timeout_ms);
+	if (*edges < 0)
+		*edges = open_set(user->end->fd, events);
+	return epoll_wait(*edges, &event, 1, action->timeout_ms);
 }
 
 /* Whether this may wait. number: what is counted while it does, or NULL: it is a call of ours. */
@@ -451,23 +458,41 @@ static void wait_for_edge(struct random_user *user, const struct action *action)
 	wait_by(user, &edge, "epoll_wait() for an edge", by_edge, &user->end->by_number);
 }
 
+static void wait_for_edge_of_room(struct random_user *user, const struct action *action)
+{
+	const struct action much = { .len = RANDOM_PIECE, .flags = MSG_DONTWAIT };
+	struct action edge = *action;
+	ssize_t sent;
+
+	while ((sent = send_once(user, &much)) > 0)
+		;
+	if (!sent || errno != EAGAIN)
+		return;
+	edge.events = POLLOUT;
+	wait_by(user, &edge, "epoll_wait() for an edge of room", by_edge, &user->end->by_number);
+}
+
 /* --- all the rest ---------------------------------------------------------------------------- */
 
-static void set_mode(struct random_user *user, const struct action *action)
+void random_set_mode(struct random_user *user, struct random_end *end, bool nonblock)
 {
-	struct random_end *end = user->end;
 	int ret = 0;
 
 	lock(user);
-	if (!end->closed && (action->on || !end->relying) && !user->schedule->alone) {
-		ret = rfcntl(end->fd, F_SETFL, O_RDWR | (action->on ? O_NONBLOCK : 0));
-		end->nonblock = action->on;
+	if (!end->closed && (nonblock || !end->relying) && !user->schedule->alone) {
+		ret = rfcntl(end->fd, F_SETFL, O_RDWR | (nonblock ? O_NONBLOCK : 0));
+		end->nonblock = nonblock;
 		end->modes++;
 	}
 	if (ret)
 		random_wrong(user->schedule, end, "the mode cannot be set");
 	note(user, ret, errno);
 	unlock(user);
+}
+
+static void set_mode(struct random_user *user, const struct action *action)
+{
+	random_set_mode(user, user->end, action->on);
 }
 
 /* Who asks is told of a reset, once. */
@@ -589,6 +614,7 @@ static void (*const actions[])(struct random_user *user, const struct action *ac
 	wait_in_poll,
 	wait_in_epoll,
 	wait_for_edge,
+	wait_for_edge_of_room,
 	wait_in_shared_set,
 	wait_in_shared_set,
 	wait_for_copy,
@@ -664,6 +690,7 @@ static struct random_user *make_other(struct random_user *user)
 void *random_user_run(void *arg)
 {
 	struct random_user *user = arg;
+	int i;
 
 	lock(user);
 	user->tid = gettid();
@@ -680,8 +707,9 @@ void *random_user_run(void *arg)
 		else
 			action.run(user, &action);
 	}
-	if (user->edges >= 0)
-		close(user->edges);
+	for (i = 0; i < 2; i++)
+		if (user->edges[i] >= 0)
+			close(user->edges[i]);
 	random_come_often(0, NULL, NULL);
 	free(user->other);
 	return NULL;
