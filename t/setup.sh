@@ -11,7 +11,7 @@ set -eu
 build='gcc make autoconf automake libtool pkg-config libibverbs-dev libevent-dev libnl-3-dev'
 device='ibverbs-providers iproute2'
 tests='check ccache librdmacm-dev rdmacm-utils ibverbs-utils rdma-core mandoc valgrind strace g++
-	shellcheck patch libssl-dev zlib1g-dev dpkg-dev debhelper lintian rpm rpmlint'
+	shellcheck patch libssl-dev zlib1g-dev dpkg-dev debhelper lintian rpm rpmlint procps'
 others='perftest libfabric-bin dapl2-utils librpma0 python3-pyverbs libucx-dev'
 programs='netcat-openbsd socat curl python3 iperf3 redis-tools memcached libmemcached-tools gnuplot-nox'
 guest='qemu-system-x86 busybox-static cpio kmod xz-utils bzip2 zstd libelf-dev'

@@ -107,7 +107,7 @@ killed() {
 	client "$ours/rstream" -T s -I 100000000 &
 	running=$!
 	wait_until 120 is_connected
-	kill -9 "$(pgrep -P $pid)"
+	kill -9 "$(pgrep -P $pid)" || return
 	wait $running
 	ended
 	grep -qe 'the other side ended\|reset by peer\|Broken pipe' "$tmp/client.err" || show
