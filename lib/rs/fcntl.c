@@ -18,7 +18,7 @@ static int set_flags(struct evr_rs *rs, long flags)
 		ret = -errno;
 	if (ret)
 		rs->nonblock = before;
-	if (!evr_rs_is_shown(rs))
+	if (before && !evr_rs_is_shown(rs))
 		evr_rs_show_nothing(rs);
 	return ret;
 }

@@ -281,22 +281,20 @@ START_TEST(room_that_comes_while_it_is_blocking_is_an_edge)
 {
 	struct pair pair = make_pair();
 	struct instance instance = make_instance(_i);
-	char bytes[4096] = "";
+	char bytes[4096];
 	size_t sent = 0;
 	ssize_t ret;
 
 	ck_assert_int_eq(watch(&instance, EPOLL_CTL_ADD, pair.client, EPOLLOUT | EPOLLET), 0);
 	ck_assert_int_eq(events_within(&instance, PATIENCE_MS), 1);
 	set_nonblocking(pair.client, false);
-	while ((ret = call()->send(pair.client, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0)
-		sent += (size_t)ret;
+	do {
+		fill(bytes, sizeof(bytes), sent);
+		ret = call()->send(pair.client, bytes, sizeof(bytes), MSG_DONTWAIT);
+		sent += ret > 0 ? (size_t)ret : 0;
+	} while (ret > 0);
 	ck_assert_int_eq(errno, EAGAIN);
-	while (sent) {
-		wait_for(pair.server, POLLIN);
-		ret = call()->recv(pair.server, bytes, sizeof(bytes), 0);
-		ck_assert_int_gt(ret, 0);
-		sent -= (size_t)ret;
-	}
+	empty(pair.server, sent, 0);
 	await(pair.client, POLLOUT);
 	set_nonblocking(pair.client, true);
 	ck_assert_int_eq(events_within(&instance, PATIENCE_MS), 1);

@@ -27,6 +27,8 @@ struct action {
 	unsigned pick;
 };
 
+static const struct action much_at_once = { .len = RANDOM_PIECE, .flags = MSG_DONTWAIT };
+
 /* --- a call ---------------------------------------------------------------------------------- */
 
 static void lock(struct random_user *user)
@@ -148,12 +150,11 @@ static void receive(struct random_user *user, const struct action *action)
 
 size_t random_drain(struct random_user *user, struct random_end *end)
 {
-	const struct action action = { .len = RANDOM_PIECE, .flags = MSG_DONTWAIT };
 	size_t total = 0;
 	ssize_t got;
 
 	user->end = end;
-	while ((got = receive_once(user, &action)) > 0)
+	while ((got = receive_once(user, &much_at_once)) > 0)
 		total += (size_t)got;
 	return total;
 }
@@ -230,10 +231,9 @@ static void send_some(struct random_user *user, const struct action *action)
 
 static void send_all_that_goes(struct random_user *user, const struct action *action)
 {
-	const struct action much = { .len = RANDOM_PIECE, .flags = MSG_DONTWAIT };
 	unsigned i;
 
-	for (i = 0; i < 8 && send_once(user, &much) > 0; i++)
+	for (i = 0; i < 8 && send_once(user, &much_at_once) > 0; i++)
 		;
 }
 
@@ -443,33 +443,34 @@ static void wait_for_copy(struct random_user *user, const struct action *action)
 	wait_by(user, action, "poll() of a copy", by_copy, &user->end->by_copy);
 }
 
-/* As it has to be used: the next edge is awaited when there was nothing. */
+/* As it has to be used: the next edge is awaited when the last call found nothing. */
+static void wait_for_next_edge(struct random_user *user, const struct action *action, ssize_t last,
+	short events, const char *name)
+{
+	struct action edge = *action;
+
+	if (!last || errno != EAGAIN)
+		return;
+	edge.events = events;
+	wait_by(user, &edge, name, by_edge, &user->end->by_number);
+}
+
 static void wait_for_edge(struct random_user *user, const struct action *action)
 {
-	const struct action take = { .len = RANDOM_PIECE, .flags = MSG_DONTWAIT };
-	struct action edge = *action;
 	ssize_t got;
 
-	while ((got = receive_once(user, &take)) > 0)
+	while ((got = receive_once(user, &much_at_once)) > 0)
 		;
-	if (!got || errno != EAGAIN)
-		return;
-	edge.events = POLLIN;
-	wait_by(user, &edge, "epoll_wait() for an edge", by_edge, &user->end->by_number);
+	wait_for_next_edge(user, action, got, POLLIN, "epoll_wait() for an edge");
 }
 
 static void wait_for_edge_of_room(struct random_user *user, const struct action *action)
 {
-	const struct action much = { .len = RANDOM_PIECE, .flags = MSG_DONTWAIT };
-	struct action edge = *action;
 	ssize_t sent;
 
-	while ((sent = send_once(user, &much)) > 0)
+	while ((sent = send_once(user, &much_at_once)) > 0)
 		;
-	if (!sent || errno != EAGAIN)
-		return;
-	edge.events = POLLOUT;
-	wait_by(user, &edge, "epoll_wait() for an edge of room", by_edge, &user->end->by_number);
+	wait_for_next_edge(user, action, sent, POLLOUT, "epoll_wait() for an edge of room");
 }
 
 /* --- all the rest ---------------------------------------------------------------------------- */
